@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* daemon_open.c - see daemon.h: start and end, and what the sockets, the signals and the kernel's messages lead to. */
+/*
+ * daemon_open.c - see daemon.h: start and end, and the callbacks of the sockets, of signals, and of
+ * the kernel's notifications.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,10 +20,10 @@
 #include "redirect.h"
 #include "say.h"
 
-/* Sockets of our own, and of those who ask at the two HTTP sockets. */
+/* Descriptors of the daemon's own, and of connections to the two HTTP sockets. */
 #define FDS_ELSE (192 + 2 * (RSK_GUESTS_MOST + RSK_GUESTS_AT_ONCE))
 
-/* ---- the machines, by the loop ---- */
+/* ---- the state machines, called by the event loop ---- */
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
@@ -66,7 +69,7 @@ static void ask_take(void *ctx, const struct rsk_pm_addr *from, const void *data
 	rsk_pm_client_receive(&d->client, from, datagram, bytes, now_ns);
 }
 
-/* After each batch: the machines may have set timers. */
+/* After each batch, since the state machines may have set timers. */
 static void on_batch(void *ctx)
 {
 	rsk_daemon_arm(ctx);
@@ -88,7 +91,7 @@ static const struct rsk_pm_client_ops client_ops = { .random = random64,
 						     .send = client_send,
 						     .done = rsk_map_done };
 
-/* ---- the host, and its operator ---- */
+/* ---- hot-plug and signals ---- */
 
 /* Links or addresses of this host have changed. */
 static void on_hotplug(void *ctx)
@@ -100,7 +103,7 @@ static void on_hotplug(void *ctx)
 	rsk_daemon_devices(d);
 }
 
-/* RDMA devices have, perhaps. */
+/* RDMA devices were read again; @found: the RNICs differ. */
 static void on_devices(void *ctx, bool found)
 {
 	struct rsk_daemon *d = ctx;
@@ -142,8 +145,8 @@ static int open_loop(struct rsk_daemon *d)
 }
 
 /*
- * Each made port is a descriptor, and each process that has come, and each node that asks our policy agent: half for
- * each of the first two, less what is kept for those.
+ * Descriptors for the ports that are made, and for the processes: half each, after what the rest of
+ * the daemon and the nodes that report to our policy agent need.
  */
 static size_t fds_half(const struct rsk_conf_pma *pma)
 {
@@ -217,7 +220,7 @@ static int open_sockets(struct rsk_daemon *d, char *error, size_t n)
 
 	for (size_t i = 0; i < d->settings.n_listen; i++) {
 		rc = rsk_udp_open(&d->serve, &d->settings.listen[i]);
-		/* A host without IPv6 is no reason to stay away: "all of its addresses" are none. */
+		/* On a host without IPv6, "all of its addresses" are none; this is not an error. */
 		if (rc == -EAFNOSUPPORT && !memcmp(d->settings.listen[i].ip, no_ip, 16))
 			continue;
 		if (rc < 0)
@@ -243,7 +246,7 @@ static int open_sockets(struct rsk_daemon *d, char *error, size_t n)
 	return open_pma(d, error, n);
 }
 
-/* A directory that nobody asked for need not be there. */
+/* A missing directory is reported only if the configuration names it. */
 static int open_state(struct rsk_daemon *d)
 {
 	char note[512];
@@ -272,7 +275,7 @@ static int load_conf(struct rsk_daemon *d, struct rsk_conf **out, char *error, s
 	return rc;
 }
 
-/* What there is of devices is known before the configuration is read. */
+/* The devices have to be known before the configuration is read. */
 static int open_devices(struct rsk_daemon *d, int *watched)
 {
 	int rc;
@@ -301,7 +304,7 @@ int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, si
 	rc = load_conf(d, &conf, error, n);
 	if (rc < 0)
 		return rc;
-	conf->daemon.pmsp.seed = rsk_random_u64(); /* of the ledger's tables, too */
+	conf->daemon.pmsp.seed = rsk_random_u64(); /* it seeds the ledger's tables, too */
 	d->settings = conf->daemon;
 	d->pma = rsk_pma_new(conf);
 	if (!d->pma) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* main.c - rsockd's command line, and its way down from root. */
+/*
+ * main.c - rsockd's command line; starts the daemon, gives up root's rights, and runs the event
+ * loop.
+ */
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>

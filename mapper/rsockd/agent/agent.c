@@ -29,7 +29,7 @@ static struct rsk_pma_question question_of(const struct rsk_pm_msg *req, enum rs
 	return q;
 }
 
-/* Local time, as cron(8) has it: an hour that comes twice or not at all is one here, too. */
+/* Local time, as in cron(8): an hour that comes twice, or not at all, does so here, too. */
 static void look_at_the_clock(struct rsk_agent *a, uint64_t now_ns)
 {
 	time_t now = time(NULL);
@@ -72,7 +72,7 @@ void rsk_agent_count(struct rsk_agent *a, enum rsk_pma_verdict v)
 		a->count.verdicts[v]++;
 }
 
-/* A port for the service that is asked for, on the address that was chosen. 0: none can be had. */
+/* Makes a port for the requested service, on the address that was chosen. 0: none is available. */
 static uint16_t make_port(struct rsk_agent *a, const struct rsk_pm_msg *req,
 			  const uint8_t ip[static 16])
 {
@@ -84,7 +84,7 @@ static uint16_t make_port(struct rsk_agent *a, const struct rsk_pm_msg *req,
 	return port > 0 ? (uint16_t)port : 0;
 }
 
-/* What was held for it stays right, if it is asked for again and nothing has moved. */
+/* A repeated request keeps the grant it holds if address and port are the same. */
 static bool same_place(const struct rsk_pmsp_grant *g, const struct rsk_pma_answer *answer,
 		       uint16_t rail)
 {
@@ -100,7 +100,7 @@ static void put_port(struct rsk_agent *a, const struct rsk_pmsp_grant *grant)
 		rsk_ports_put(a->ports, grant->ipv, grant->ip, grant->port);
 }
 
-/* Another host answers in our place; it is told who asked. */
+/* Forwards a request to the host that answers instead of us, with the asker's address. */
 static enum rsk_pmsp_verdict redirect(struct rsk_agent *a, const struct rsk_pm_msg *req,
 				      const struct rsk_pm_addr *from,
 				      const struct rsk_pma_answer *answer)
@@ -119,7 +119,7 @@ static enum rsk_pmsp_verdict redirect(struct rsk_agent *a, const struct rsk_pm_m
 	return RSK_PMSP_SILENT;
 }
 
-/* What an answer means for a PMReq; *grant: what was held for it, or zero. */
+/* Turns an answer of policy into a verdict for a PMReq. *grant is what is held for it, or zero. */
 static enum rsk_pmsp_verdict grant_by(struct rsk_agent *a, const struct rsk_pm_msg *req,
 				      const struct rsk_pm_addr *from,
 				      const struct rsk_pma_answer *answer,
@@ -133,7 +133,7 @@ static enum rsk_pmsp_verdict grant_by(struct rsk_agent *a, const struct rsk_pm_m
 		return redirect(a, req, from, answer);
 	if (answer->verdict != RSK_PMA_MAP)
 		return RSK_PMSP_DENY;
-	/* Where a process accepts rails, that is where the link goes. */
+	/* If a process accepts rails at a port, the link goes to that port. */
 	a->local_ops->holder(a->local, req, &holder);
 	if (holder.rail)
 		port = holder.rail;
@@ -160,7 +160,7 @@ static enum rsk_pmsp_verdict grant_by(struct rsk_agent *a, const struct rsk_pm_m
 	return RSK_PMSP_ACCEPT;
 }
 
-/* A connection, as its PMReq names it. */
+/* A connection, identified by the addresses and ports of its PMReq. */
 struct connection {
 	uint8_t cp_ip[16], ap_ip[16];
 	uint16_t cp_port, ap_port, ipv, pad;
@@ -172,7 +172,7 @@ struct rsk_agent_request {
 	struct rsk_agent *a;
 	struct rsk_pm_msg req;
 	struct connection connection;
-	uint64_t until_ns; /* the PMSP denies it by itself then */
+	uint64_t until_ns; /* time at which the PMSP denies it */
 	UT_hash_handle hh;
 	struct rsk_pm_addr from;
 	uint8_t hops;
@@ -193,12 +193,12 @@ static void on_decided(void *user, const struct rsk_pma_answer *answer)
 	const struct rsk_udp_place before = rsk_udp_place(a->udp);
 	struct rsk_pmsp_grant grant = { 0 };
 	enum rsk_pmsp_verdict v;
-	uint8_t hops = a->hops; /* another request may be just being taken in */
+	uint8_t hops = a->hops; /* another request may be in progress */
 
 	a->hops = r->hops;
 	rsk_udp_set_place(a->udp, &r->place);
 	v = grant_by(a, &r->req, &r->from, answer, &grant);
-	/* Its transaction may be gone: replaced, or it took too long. */
+	/* The transaction may be gone: replaced, or timed out. */
 	if (!rsk_pmsp_decided(a->pmsp, &r->req, v, &grant, rsk_clock_ns()) && grant.id)
 		rsk_agent_pmsp_ops.release(a, &grant);
 	forget(r);
@@ -210,7 +210,7 @@ static void on_decided(void *user, const struct rsk_pma_answer *answer)
 
 static void await_no_more(struct rsk_agent *a, struct rsk_agent_request *r)
 {
-	HASH_DEL(a->awaiting, r); /* NOLINT(clang-analyzer-unix.Malloc): what is freed left it */
+	HASH_DEL(a->awaiting, r); /* NOLINT(clang-analyzer-unix.Malloc): freed after removal */
 	free(r);
 }
 
@@ -221,7 +221,7 @@ void rsk_agent_fini(struct rsk_agent *a)
 	rsk_agent_ask_fini(&a->ask);
 	DL_FOREACH_SAFE(a->requests, r, next)
 		forget(r);
-	/* The table goes; what was in it stays a list. */
+	/* The table is emptied; its entries are still linked as a list. */
 	r = a->awaiting;
 	HASH_CLEAR(hh, a->awaiting);
 	for (; r; r = next) {
@@ -243,7 +243,7 @@ static struct rsk_agent_request *request_of(struct rsk_agent *a, const struct rs
 	return r;
 }
 
-/* True: its process is still to come. */
+/* Fills in user and listener of @q. Returns true if the process is still to come. */
 static bool look_for_holder(const struct rsk_agent *a, const struct rsk_pm_msg *req,
 			    struct rsk_pma_question *q)
 {
@@ -254,7 +254,7 @@ static bool look_for_holder(const struct rsk_agent *a, const struct rsk_pm_msg *
 	return holder.comes;
 }
 
-/* ---- the accepting end is still to come ---- */
+/* ---- PMReq that wait for the accepting end ---- */
 
 static struct connection connection_of(uint8_t ipv, const uint8_t cp_ip[static 16],
 				       uint16_t cp_port, const uint8_t ap_ip[static 16],
@@ -276,7 +276,10 @@ static struct rsk_agent_request *find_awaiting(const struct rsk_agent *a,
 	return r;
 }
 
-/* Would it be mapped? Who would not need not wait. The central agent's word is asked for when the end is there. */
+/*
+ * True if it would be mapped; otherwise the PMReq need not wait. The central agent is asked only
+ * when the accepting end is there.
+ */
 static bool may_be_mapped(struct rsk_agent *a, const struct rsk_pma_question *q)
 {
 	struct rsk_pma_answer answer;
@@ -287,7 +290,7 @@ static bool may_be_mapped(struct rsk_agent *a, const struct rsk_pma_question *q)
 	return answer.verdict == RSK_PMA_MAP;
 }
 
-/* They are in the order of their coming, and all wait for the same time. */
+/* The table is in the order of arrival, and all entries wait equally long. */
 static enum rsk_pmsp_verdict await(struct rsk_agent *a, const struct rsk_pm_msg *req,
 				   const struct rsk_pm_addr *from, uint64_t now_ns)
 {

@@ -13,8 +13,11 @@
 struct rsk_agent_waiting {
 	struct rsk_agent_ask *a;
 	struct rsk_pma_question q;
-	struct rsk_pma_answer ours; /* BOTH: reserved already; its names are gone */
-	uint64_t mapping;	    /* not 0: for another session of it, and nobody waits */
+	struct rsk_pma_answer ours; /* mode "both": already reserved; the strings are not kept */
+	/*
+	 * Not 0: the question is for one more session of this mapping, and no caller waits for it
+	 */
+	uint64_t mapping;
 	rsk_agent_decided *decided;
 	void *user;
 	struct rsk_agent_waiting *prev, *next;
@@ -42,7 +45,7 @@ static struct rsk_ask_key key_of(const struct rsk_pma_question *q,
 	return k;
 }
 
-/* ---- what the central agent said, and what becomes of it here ---- */
+/* ---- answers of the central agent ---- */
 
 static void refuse(struct rsk_agent_ask *a, const struct rsk_ask_answer *said,
 		   struct rsk_pma_answer *out)
@@ -57,10 +60,10 @@ static void refuse(struct rsk_agent_ask *a, const struct rsk_ask_answer *said,
 
 static uint8_t shorter(uint8_t a, uint8_t b)
 {
-	return a < b ? a : b; /* 0: this once; 255: lasting */
+	return a < b ? a : b; /* 0: valid for this request only; 255: permanent */
 }
 
-/* BOTH, and both agree: neither's bounds are exceeded. */
+/* Mode "both", and both agree: the stricter bound of the two holds. */
 static void agree(const struct rsk_ask_answer *said, struct rsk_pma_answer *out)
 {
 	out->pm_time_s = shorter(out->pm_time_s, said->pm_time_s);
@@ -68,7 +71,9 @@ static void agree(const struct rsk_ask_answer *said, struct rsk_pma_answer *out)
 		out->rate_bps = said->rate_bps;
 }
 
-/* CENTRAL: as the central agent says, if the device is there and has room. */
+/*
+ * Mode "central": books what the central agent has decided, if the device is present and has room.
+ */
 static void admit(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		  const struct rsk_ask_answer *said, struct rsk_pma_answer *out)
 {
@@ -90,7 +95,10 @@ static void admit(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		out->verdict = RSK_PMA_MAP;
 }
 
-/* The central agent has agreed, by lease @id: ours is added to it, or it is given up. */
+/*
+ * The central agent has granted lease @id. Binds our reservation to it, or gives the lease up if
+ * there is none.
+ */
 static void settle(struct rsk_agent_ask *a, const struct rsk_pma_question *q, uint64_t id,
 		   const struct rsk_ask_answer *said, struct rsk_pma_answer *out)
 {
@@ -104,7 +112,7 @@ static void settle(struct rsk_agent_ask *a, const struct rsk_pma_question *q, ui
 		rsk_ask_give_up(&a->link->ask, id, q->now_ns);
 }
 
-/* No word from the central agent. */
+/* The central agent has not answered. */
 static void unheard(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		    struct rsk_pma_answer *out)
 {
@@ -119,7 +127,7 @@ static void unheard(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 	a->silent_mapped += out->verdict == RSK_PMA_MAP;
 }
 
-/* ---- questions ---- */
+/* ---- questions to the central agent ---- */
 
 static void drop(struct rsk_agent_waiting *w)
 {
@@ -127,7 +135,10 @@ static void drop(struct rsk_agent_waiting *w)
 	free(w);
 }
 
-/* For another session of a mapping that may be gone by now: then it is nobody's, and on_said() leaves it as such. */
+/*
+ * A lease for one more session of a mapping. If the mapping is gone by now, the lease is not bound,
+ * and pma_ask.c gives it up.
+ */
 static void on_spare(struct rsk_agent_ask *a, const struct rsk_agent_waiting *w, uint64_t id,
 		     const struct rsk_ask_answer *said)
 {
@@ -188,7 +199,10 @@ static bool ask(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 	return true;
 }
 
-/* By what is known, or the central agent's word. False: it is asked. */
+/*
+ * Answers from leases and refusals that are known, else asks the central agent. False: it was
+ * asked.
+ */
 static bool consult(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		    const struct rsk_ask_key *key, struct rsk_pma_answer *out,
 		    rsk_agent_decided *decided, void *user)
@@ -212,7 +226,9 @@ static bool consult(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 	return true;
 }
 
-/* What was granted already, and is asked for again: as it was, as long as its device takes sessions. */
+/*
+ * Answers a repeated question with what was granted before, as long as its device takes sessions.
+ */
 static bool again(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		  struct rsk_pma_answer *out)
 {
@@ -250,7 +266,7 @@ bool rsk_agent_decide(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		return consult(a, q, &key, out, decided, user);
 	}
 	rsk_pma_decide(a->pma, q, out);
-	/* What is held already was agreed to; where it is is our own matter. */
+	/* What is held was agreed to before; on which device it is is our own decision. */
 	if (mode == RSK_CONF_PMA_LOCAL || out->verdict != RSK_PMA_MAP || q->held)
 		return true;
 	key = key_of(q, out);
@@ -276,7 +292,10 @@ uint64_t rsk_agent_another(struct rsk_agent_ask *a, uint64_t reservation)
 	if (!session || mode_of(a) == RSK_CONF_PMA_LOCAL)
 		return session;
 	if (!rsk_ask_of(&a->link->ask, reservation, &key, &said)) {
-		/* Either mapped without the central agent's word, or the next lease is not there yet. */
+		/*
+		 * It was mapped without the central agent's answer, or the next lease has not
+		 * arrived yet.
+		 */
 		if (a->link->ask.silent && a->link->local_if_silent)
 			return session;
 		rsk_pma_release(a->pma, session);
@@ -292,7 +311,7 @@ uint64_t rsk_agent_another(struct rsk_agent_ask *a, uint64_t reservation)
 	return session;
 }
 
-/* ---- what becomes of reservations ---- */
+/* ---- observer of reservations ---- */
 
 static void on_confirmed(void *ctx, uint64_t reservation)
 {

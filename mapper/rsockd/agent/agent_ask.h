@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * agent_ask.h - a decision, with the central policy agent's word where the configuration wants it:
+ * agent_ask.h - decides a question by policy, asking the central policy agent if the configuration
+ * wants it:
  *
  *	local	our own rules, devices and limits
- *	central	the central agent's; of our own only whether the device that it has chosen is there and has room
- *	both	first ours; what we would map has to be agreed to by the central agent, on the device that we have chosen
+ *	central	the central agent decides; we only check whether the device that it has chosen
+ *		is present and has room
+ *	both	our policy decides first; what we would map, the central agent has to agree to,
+ *		on the device that we have chosen
  *
- * What is reserved here and there belongs together (a lease, pma_ask.h): it is confirmed and released together, whoever
- * does that to the reservation. One thread.
+ * A reservation here and a lease of the central agent (pma_ask.h) belong together: when the
+ * reservation is confirmed or released, so is the lease. agent.c calls this. One thread.
  */
 #ifndef RSK_AGENT_ASK_H
 #define RSK_AGENT_ASK_H
@@ -15,30 +18,34 @@
 #include "pma.h"
 #include "pma_link.h"
 
-/* All zero but for the agent and the link (NULL: no centre) at first. Borrows both. */
+/* Initially all zero except for the agent and the link (NULL: no central agent). Borrows both. */
 struct rsk_agent_ask {
 	struct rsk_pma *pma;
 	struct rsk_pma_link *link;
-	struct rsk_agent_waiting *waiting; /* list */
-	uint64_t silent_mapped; /* without the central agent's word, since it was silent */
+	struct rsk_agent_waiting *waiting; /* list of open questions to the central agent */
+	uint64_t silent_mapped; /* mapped without the central agent's answer, since it was silent */
 };
 
-/* The agent tells it of what becomes of reservations. */
+/* Registers as observer of @pma, to be told of confirmed and released reservations. */
 void rsk_agent_ask_init(struct rsk_agent_ask *a, struct rsk_pma *pma, struct rsk_pma_link *link);
 void rsk_agent_ask_fini(struct rsk_agent_ask *a);
 
-/* As rsk_pma_decide()'s answer; its names are borrowed for the call. */
+/* Gets an answer as rsk_pma_decide() returns it; its strings are borrowed for the call. */
 typedef void rsk_agent_decided(void *user, const struct rsk_pma_answer *answer);
 
-/* True: *out is the answer (its names are borrowed until anything is done); false: decided() will be called, once. */
+/*
+ * Decides @q. True: *out is the answer; its strings are borrowed until the next call. False:
+ * decided() will be called once.
+ */
 bool rsk_agent_decide(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		      struct rsk_pma_answer *out, rsk_agent_decided *decided, void *user);
-/* @user is not interested any more. */
+/* Drops the decided() call that is due to @user. */
 void rsk_agent_forget(struct rsk_agent_ask *a, const void *user);
 
 /*
- * One session more on the mapping that a reservation is for: its reservation, or 0. With a central agent it needs a lease of
- * its own; the mapping's is used by the first, and the next one is asked for meanwhile.
+ * Reserves one more session on the mapping of @reservation. Returns its reservation, or 0. With a
+ * central agent each session needs a lease of its own: the first session uses the mapping's, and
+ * the next lease is requested at that time.
  */
 uint64_t rsk_agent_another(struct rsk_agent_ask *a, uint64_t reservation);
 

@@ -24,7 +24,7 @@ static void keep_name(char *to, size_t n, const char **name)
 	*name = NULL;
 }
 
-/* F1 has agreed, or not. */
+/* Goes on after the decision of F1. */
 static int map_go_on(struct rsk_map *m)
 {
 	const struct rsk_map_client *by = m->by;
@@ -36,7 +36,10 @@ static int map_go_on(struct rsk_map *m)
 		m->done(m);
 		return 0;
 	}
-	/* The link comes from the RNIC that was chosen: if that is not the companion's address, the PMReq says so. */
+	/*
+	 * The link comes from the RNIC that was chosen. If its address differs from that of the TCP
+	 * socket, the PMReq says so.
+	 */
 	if (memcmp(m->answer.ip, m->req.cp_ip, 16) != 0) {
 		m->req.mapped = true;
 		memcpy(m->req.mapped_cp_ip, m->answer.ip, 16);

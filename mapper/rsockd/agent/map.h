@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * map.h - asks for mappings as a PM client: F1 first, which may take the central agent's word,
- * then the PMSP. local_rendezvous.c asks so for connections of processes, and api.c for an operator. One
- * thread.
+ * map.h - asks for mappings as a PM client: first policy (F1), which may have to ask the central
+ * agent, then the PMSP of the other host. local_rendezvous.c calls it for connections of processes,
+ * api.c for an operator. One thread.
  */
 #ifndef RSK_MAP_H
 #define RSK_MAP_H
@@ -12,7 +12,7 @@
 #include "pm_client.h"
 #include "udp.h"
 
-/* What all questions need; borrows it. */
+/* What all requests need; borrows it. */
 struct rsk_map_client {
 	struct rsk_agent *agent;
 	struct rsk_pm_client *client;
@@ -21,28 +21,32 @@ struct rsk_map_client {
 };
 
 /*
- * One question. done() is called once, perhaps at once; @answer is F1's; if that is not MAP there was no PMReq, and
- * outcome says REFUSED.
+ * One request. done() is called once, possibly before rsk_map_start() returns. @answer is the
+ * result of F1; if its verdict is not MAP, no PMReq was sent and outcome is REFUSED.
  */
 struct rsk_map {
 	const struct rsk_map_client *by;
 	struct rsk_pm_msg req;
-	struct rsk_pm_addr asked; /* the PMSP */
-	struct rsk_pma_answer
-		answer; /* but its names: a reload takes them away, and these are copies */
+	struct rsk_pm_addr asked; /* address of the PMSP */
+	/*
+	 * Result of F1, without its strings: a reload frees those, so they are copied to rule and
+	 * device
+	 */
+	struct rsk_pma_answer answer;
 	char rule[256], device[256]; /* "": none */
 	uint32_t uid;
-	bool waits; /* for the central agent's word */
+	bool waits; /* for the central agent's answer */
 	enum rsk_pm_outcome outcome;
 	struct rsk_pm_mapping mapping;
 	void (*done)(struct rsk_map *m);
 	void *user;
 };
-/* 0; -errno: done() will not be called. */
+/* Returns 0, or -errno; after an error done() is not called. */
 int rsk_map_start(struct rsk_map *m);
+/* Drops the request and releases what is reserved for it; done() is not called. */
 void rsk_map_cancel(struct rsk_map *m);
 
-/* The PM client's: what became of @user's question, which is an rsk_map. */
+/* Called by the PM client when request @user, a struct rsk_map, has ended. */
 void rsk_map_done(void *ctx, void *user, enum rsk_pm_outcome outcome,
 		  const struct rsk_pm_mapping *m);
 

@@ -13,7 +13,7 @@
 #include "pm_msg.h"
 #include "verdict.h"
 
-#define RATE_MOST 1000000000000000 /* a thousand Tbit/s, as in the configuration */
+#define RATE_MOST 1000000000000000 /* 1000 Tbit/s, as in the configuration */
 #define LEASE_MOST_MS 86400000
 
 json_t *rsk_pma_json_read(const void *bytes, size_t n)
@@ -46,7 +46,7 @@ static bool ip_of(const char *text, uint8_t ip[static 16], uint8_t *ipv)
 	return inet_pton(AF_INET6, text, ip) == 1;
 }
 
-/* A number within bounds, by its key. */
+/* A number with an upper bound, and its key. */
 struct number {
 	const char *key;
 	json_int_t most;
@@ -74,7 +74,7 @@ static bool name_of(const json_t *v, char out[static RSK_ASK_NAME])
 	return snprintf(out, RSK_ASK_NAME, "%s", json_string_value(v)) >= 0;
 }
 
-/* Every key is one of these: nothing else is understood. */
+/* True if @object has no keys except these. */
 static bool only(json_t *object, const char *const *keys)
 {
 	const char *key;
@@ -116,7 +116,7 @@ static bool speaker_of(json_t *body, struct rsk_pma_speaker *who)
 	return true;
 }
 
-/* The list at @key, of no more than that; NULL. */
+/* The array at @key; NULL if it is missing or has more than @most elements. */
 static json_t *list_of(json_t *body, const char *key, size_t most)
 {
 	json_t *list = json_object_get(body, key);
@@ -308,7 +308,7 @@ int rsk_pma_json_take_answers(json_t *body, uint64_t ids[static RSK_ASK_BATCH],
 	return (int)json_array_size(list);
 }
 
-/* ---- numbers alone ---- */
+/* ---- lists of ids ---- */
 
 json_t *rsk_pma_json_ids(const struct rsk_pma_speaker *who, const struct rsk_ask_item *items,
 			 size_t n)

@@ -82,7 +82,7 @@ static void hang_up(struct rsk_pma_link *l)
 	l->going = NULL;
 }
 
-/* It keeps us waiting, or trickles: no more of that connection. */
+/* The answer takes too long, or arrives bit by bit: the connection is closed. */
 static void on_overdue(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_pma_link *l = arg;
@@ -156,7 +156,7 @@ static struct evhttp_connection *connection(struct rsk_pma_link *l)
 	return l->connection;
 }
 
-/* Takes the reference of @body. False: nothing is on its way. */
+/* Takes the reference of @body. False: nothing was sent. */
 static bool post(struct rsk_pma_link *l, const char *path, json_t *body)
 {
 	struct evhttp_request *req = evhttp_request_new(on_answer, l);
@@ -180,7 +180,7 @@ static bool post(struct rsk_pma_link *l, const char *path, json_t *body)
 	}
 	l->going = req;
 	event_add(l->overdue, &tv);
-	/* It may fail at once, and has told so by then; the request is its own to free. */
+	/* It may fail at once; on_answer() has run by then. The request is freed by libevent. */
 	return evhttp_make_request(l->connection, req, EVHTTP_REQ_POST, path) == 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pma_link.h - carries what the local policy agent has to say to the central one (pma_ask.h): HTTP with JSON over one
- * TCP connection, one message at a time, each for a bounded time. It never blocks. One thread.
+ * pma_link.h - the local policy agent's connection to the central one: sends the messages of
+ * pma_ask.h as HTTP with JSON over one TCP connection, one at a time, each with a time limit. It
+ * never blocks. daemon_open.c opens it; agent_ask.c calls it. One thread.
  */
 #ifndef RSK_PMA_LINK_H
 #define RSK_PMA_LINK_H
@@ -13,29 +14,30 @@
 #include "load.h"
 #include "pma_ask.h"
 
-/* Owns its connection and the machine; borrows the agent's devices. */
+/* Owns its connection and the state machine; borrows the policy agent. */
 struct rsk_pma_link {
 	struct event_base *base;
 	struct rsk_pma *pma;
 	struct rsk_load *load;
 	struct rsk_ask ask;
-	enum rsk_conf_pma_mode mode; /* as configured, with what follows; may change at a reload */
+	/* as configured, as the next field is; a reload may change both */
+	enum rsk_conf_pma_mode mode;
 	bool local_if_silent;
 	char node_text[RSK_ASK_NAME];
 	char host[48];
 	struct rsk_pm_addr central_agent;
 	struct evhttp_connection *connection;
-	struct evhttp_request *going; /* NULL: none */
+	struct evhttp_request *going; /* the request in flight; NULL: none */
 	struct event *timer, *overdue;
-	struct rsk_ask_item *items; /* of RSK_ASK_IDS: the message that is being made */
+	struct rsk_ask_item *items; /* RSK_ASK_IDS of them: the message that is being built */
 };
 
-/* @conf names a central agent; @node is copied; @load is borrowed. 0 or -ENOMEM. */
+/* @conf names a central agent; @node is copied; @load is borrowed. Returns 0 or -ENOMEM. */
 int rsk_pma_link_open(struct rsk_pma_link *l, struct event_base *base, struct rsk_pma *pma,
 		      struct rsk_load *load, const struct rsk_conf_pma *conf, const char *node);
 void rsk_pma_link_close(struct rsk_pma_link *l);
 
-/* Sends what is due and sets its timer: after each time that the machine was given something. */
+/* Sends what is due and sets the timer. Called after each input to the state machine. */
 void rsk_pma_link_arm(struct rsk_pma_link *l);
 
 #endif

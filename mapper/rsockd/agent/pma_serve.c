@@ -12,7 +12,7 @@
 #include "pma_json.h"
 
 #define HEADERS_MOST 8192
-#define IDLE_S 5 /* and twice what a node may be silent */
+#define IDLE_S 5 /* plus twice the time for which a node may be silent */
 
 enum {
 	UNKNOWN_NODE = 409,
@@ -57,7 +57,7 @@ static bool is_allowed(const struct rsk_pma_serve *s, struct evhttp_request *req
 		evhttp_connection_get_peer(conn, &text, &port);
 	if (!text)
 		return false;
-	/* An IPv4 peer of a socket that hears both. */
+	/* An IPv4 peer of a dual-stack socket. */
 	if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.'))
 		text += 7;
 	if (inet_pton(AF_INET, text, who.ip) != 1) {
@@ -71,7 +71,7 @@ static bool is_allowed(const struct rsk_pma_serve *s, struct evhttp_request *req
 	return false;
 }
 
-/* ---- the messages: the answer, or NULL and a status ---- */
+/* ---- messages: each function returns the answer, or NULL and sets *status ---- */
 
 static json_t *take_decide(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pma_serve.h - the central policy agent's door: HTTP with JSON (pma_json.h) over TCP, for the hosts that the
- * configuration allows. Whoever is allowed may speak for any node.
+ * pma_serve.h - the central policy agent's server: HTTP with JSON (pma_json.h) over TCP, for the
+ * hosts that the configuration allows. A host that is allowed may speak for any node. daemon_open.c
+ * opens it.
  *
  *	POST /v1/pma/decide	POST /v1/pma/release	POST /v1/pma/confirm	POST /v1/pma/report
  *
- * 409: the node is not known, and has to report what it holds; 503: too soon after a start. One thread.
+ * Status 409: the node is unknown, and has to report what it holds; 503: too soon after a start.
+ * One thread.
  */
 #ifndef RSK_PMA_SERVE_H
 #define RSK_PMA_SERVE_H
@@ -17,27 +19,30 @@
 #include "pma_central.h"
 
 struct rsk_pma_serve_counters {
-	uint64_t messages, refused, malformed; /* refused: not of an allowed host */
+	uint64_t messages, refused, malformed; /* refused: the sender is not an allowed host */
 };
 
-/* Owns its sockets and the machine. */
+/* Owns its sockets and the state machine. */
 struct rsk_pma_serve {
 	struct evhttp *http;
 	struct event *timer;
 	struct rsk_central central_agent;
 	const struct rsk_conf_prefix *allow; /* borrowed from the configuration in force */
 	size_t n_allow;
-	void (*after)(void *ctx); /* each message */
+	void (*after)(void *ctx); /* called after each message */
 	void *ctx;
 	struct rsk_pma_serve_counters count;
 };
 
-/* Listens, where the configuration says so. 0 or -errno. */
+/* Listens at the configured addresses. Returns 0 or -errno. */
 int rsk_pma_serve_open(struct rsk_pma_serve *s, struct event_base *base, struct rsk_pma *pma,
 		       const struct rsk_conf_pma *conf, void (*after)(void *ctx), void *ctx);
 void rsk_pma_serve_close(struct rsk_pma_serve *s);
 
-/* Another configuration: who may ask, and what nodes have said of their devices. */
+/*
+ * A new configuration is in force: takes its list of allowed hosts, and applies again what nodes
+ * have reported of their devices.
+ */
 void rsk_pma_serve_reloaded(struct rsk_pma_serve *s, const struct rsk_conf_pma *conf);
 
 #endif

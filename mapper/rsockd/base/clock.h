@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* clock.h - the daemon's time. */
+/* clock.h - the daemon's clock, which all of its state machines use. */
 #ifndef RSK_CLOCK_H
 #define RSK_CLOCK_H
 
 #include <stdint.h>
 
-/* Monotonic. */
+/* CLOCK_MONOTONIC, in nanoseconds. */
 uint64_t rsk_clock_ns(void);
 
 #endif

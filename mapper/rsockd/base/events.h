@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* events.h - what happens to devices and to this node, for the log and the metrics. */
+/*
+ * events.h - reports events of devices and of this node: to the log, and as counters in the
+ * metrics. daemon_open.c and metrics.c call it.
+ */
 #ifndef RSK_EVENTS_H
 #define RSK_EVENTS_H
 
@@ -7,10 +10,10 @@
 
 #include "pma.h"
 
-/* From here on each is a line on standard error. */
+/* From here on every event of @pma is logged to standard error. */
 void rsk_events_open(struct rsk_pma *pma);
 
-/* How often each happened, as OpenMetrics text. */
+/* Appends the counter of each event to @out, as OpenMetrics text. */
 void rsk_events_write(const struct rsk_pma *pma, struct evbuffer *out);
 
 #endif

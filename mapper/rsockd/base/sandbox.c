@@ -26,7 +26,11 @@ static int become(const char *name)
 	return 0;
 }
 
-/* What no program of ours could ever get. Only who has CAP_SETPCAP may; who has not has nothing to lose. */
+/*
+ * Empties the bounding set, so that no program that we execute can gain a capability. This needs
+ * CAP_SETPCAP; a process without it fails with EPERM, which is ignored, since it has no
+ * capabilities to lose.
+ */
 static int empty_bounding_set(void)
 {
 	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
@@ -59,8 +63,9 @@ int rsk_sandbox_drop(const char *user)
 }
 
 /*
- * What libevent's loop and HTTP server, malloc, getaddrinfo-free networking, a reload of the configuration and the
- * state's writer need.
+ * The system calls of libevent's loop and its HTTP server, of malloc, of the network code (which
+ * does not use getaddrinfo()), of a reload of the configuration, and of the thread that writes the
+ * state file.
  */
 static const int allowed[] = {
 	SCMP_SYS(accept4),
@@ -101,7 +106,7 @@ static const int allowed[] = {
 	SCMP_SYS(munmap),
 	SCMP_SYS(newfstatat),
 	SCMP_SYS(openat),
-	SCMP_SYS(pipe), /* valgrind, in a helper process */
+	SCMP_SYS(pipe), /* for valgrind, in a helper process */
 	SCMP_SYS(pipe2),
 	SCMP_SYS(prctl),
 	SCMP_SYS(pread64),
@@ -148,7 +153,10 @@ int rsk_sandbox_filter(void)
 		return -ENOMEM;
 	for (size_t i = 0; rc == 0 && i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
-	/* Processes that close what may take time to close (mapper/wire/helper.h), and nothing else. */
+	/*
+	 * Only fork()-like clones: for the helper processes that close what may take long to close
+	 * (mapper/wire/helper.h).
+	 */
 	if (rc == 0)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
 				      SCMP_A0(SCMP_CMP_EQ, 0));

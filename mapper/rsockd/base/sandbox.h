@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sandbox.h - what the daemon gives up once its sockets are open: root's identity and all capabilities, gaining any
- * again, and every system call that it has no use for. A caught daemon can speak its protocol, and little else.
+ * sandbox.h - drops the daemon's rights when its sockets are open: root's identity, all
+ * capabilities, the right to gain any again, and every system call that it does not need. A daemon
+ * that an attacker controls can then do little more than speak its protocol.
  */
 #ifndef RSK_SANDBOX_H
 #define RSK_SANDBOX_H
@@ -9,12 +10,17 @@
 #include <stdbool.h>
 
 /*
- * As that user and its group, if we are root; no capability is left in any set, and none can be had again
- * (no_new_privs). @user NULL: stay who we are. 0; -ENOENT: no such user; -errno. Anything but 0: do not go on.
+ * Changes to user @user and that user's group if the process is root (@user NULL: the identity
+ * stays), empties all capability sets, and sets no_new_privs so that no capability can be gained
+ * again. Returns 0; -ENOENT if there is no such user; or -errno. The caller must not go on after an
+ * error.
  */
 int rsk_sandbox_drop(const char *user);
 
-/* From here on only the calls in the table of sandbox.c, for this thread; others fail with EPERM. 0 or -errno. */
+/*
+ * Installs the seccomp filter for the calling thread: from here on it may make only the system
+ * calls in the table of sandbox.c; others fail with EPERM. Returns 0 or -errno.
+ */
 int rsk_sandbox_filter(void);
 
 #endif

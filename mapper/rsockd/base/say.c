@@ -13,7 +13,7 @@
 #define LINE_NS (60000000000ull / RSK_SAY_IN_MINUTE)
 
 static struct {
-	uint64_t full_ns; /* then there is room for AT_ONCE lines */
+	uint64_t full_ns; /* from this time on there is room for RSK_SAY_AT_ONCE lines */
 	uint64_t left_out, told;
 } log_of = { 0 };
 

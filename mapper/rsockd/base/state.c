@@ -35,7 +35,7 @@ static int hex(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* A UUID, in text. Zeroes, which are no start's: it is not known. */
+/* Parses the boot ID, a UUID in text. All zero, which no boot has, if it cannot be read. */
 static void read_boot_id(uint8_t out[static 16])
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -99,7 +99,7 @@ static void drain_all(struct rsk_state *s)
 {
 	const struct rsk_state_device *d;
 
-	/* One that is not configured any more may be again. */
+	/* A device that is not configured now may be configured again later. */
 	LL_FOREACH(s->drained, d)
 		rsk_pma_device_set(s->pma, d->name, RSK_PMA_DRAINING);
 }
@@ -161,7 +161,10 @@ static void *write_on(void *arg)
 	static const uint64_t one = 1;
 	int rc;
 
-	/* On its way up a thread makes calls that a filter would not know. */
+	/*
+	 * Starting a thread takes system calls that the filter does not allow; so it confines
+	 * itself now.
+	 */
 	rc = s->confine();
 	pthread_mutex_lock(&s->lock);
 	s->up = true;
@@ -178,7 +181,7 @@ static void *write_on(void *arg)
 		free(s->bytes);
 		s->bytes = NULL;
 		s->result = rc;
-		/* A counter: it takes any number. */
+		/* An eventfd is a counter: any number may be added. */
 		if (write(s->told, &one, sizeof(one)) < 0)
 			s->result = -errno;
 	}
@@ -205,7 +208,7 @@ static void note_result(struct rsk_state *s, int rc)
 		s->writes++;
 }
 
-/* Hands it to the writer, unless that is busy: then it is looked at again when it has done. */
+/* Hands the state to the writer. If the writer is busy, on_done() tries again. */
 static void hand_over(struct rsk_state *s)
 {
 	struct rsk_state_clock clock = clock_of(s);
@@ -256,7 +259,7 @@ static void on_done(evutil_socket_t fd, short what, void *arg)
 	note_result(s, s->result);
 	pthread_mutex_unlock(&s->lock);
 	s->handed = false;
-	/* What could not be written is tried again when there is more. */
+	/* After a failed write there is a new attempt when something changes. */
 	if (s->dirty)
 		hand_over(s);
 	rsk_state_check(s);
@@ -267,7 +270,7 @@ void rsk_state_drained(struct rsk_state *s, const char *device, bool on)
 	size_t n = rsk_pma_devices(s->pma, NULL, 0), length = strlen(device);
 	struct rsk_pma_device_view *view = calloc(n + 1, sizeof(*view));
 
-	/* Ports, since one of an RNIC's may be said something else of. */
+	/* A name may be an RNIC, but each of its ports can have a state of its own: store ports. */
 	if (view)
 		rsk_pma_devices(s->pma, view, n);
 	for (size_t i = 0; view && i < n; i++)
@@ -292,7 +295,7 @@ int rsk_state_open(struct rsk_state *s, struct event_base *base, const char *pat
 {
 	*s = (struct rsk_state){ .cache = cache, .pma = pma, .dir = -1, .told = -1 };
 	*note = 0;
-	s->path = strdup(path); /* a reload takes the configuration's away */
+	s->path = strdup(path); /* a reload frees the configuration's string */
 	if (!s->path)
 		return -ENOMEM;
 	pthread_mutex_init(&s->lock, NULL);
@@ -323,7 +326,7 @@ int rsk_state_start(struct rsk_state *s, int (*confine)(void))
 		return 0;
 	s->confine = confine;
 	s->seen = s->cache->changes;
-	sigfillset(&all); /* signals are the loop's */
+	sigfillset(&all); /* signals are handled by the event loop */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&s->writer, NULL, write_on, s);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

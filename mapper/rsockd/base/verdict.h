@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* verdict.h - the policy agent's verdicts by their names, as the API and the metrics show them. */
+/*
+ * verdict.h - names of the policy agent's verdicts, as the API, the metrics and pma_json.c use
+ * them.
+ */
 #ifndef RSK_VERDICT_H
 #define RSK_VERDICT_H
 

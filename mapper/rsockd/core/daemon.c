@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * daemon.c - see daemon.h: the timer, the devices that there are, and the configuration.
- * daemon_open.c has start and end.
+ * daemon.c - see daemon.h: the timer, the list of devices, and the configuration. daemon_open.c has
+ * start and end.
  */
 #include "daemon.h"
 
@@ -42,7 +42,10 @@ void rsk_daemon_devices(struct rsk_daemon *d)
 		rsk_port_tables_check(&d->local.port_tables);
 }
 
-/* The configuration that @text is, with the devices that are found now. It is the agent's then. */
+/*
+ * Parses @text, with the devices that are found now, and makes it the configuration in force. The
+ * policy agent owns it then.
+ */
 static int take_conf(struct rsk_daemon *d, const char *text, size_t len, char *error, size_t n)
 {
 	struct rsk_conf *conf;
@@ -57,7 +60,7 @@ static int take_conf(struct rsk_daemon *d, const char *text, size_t len, char *e
 		snprintf(error, n, "%s", strerror(-rc));
 		return rc;
 	}
-	/* It stays until the next one: the former one's lists are gone. */
+	/* These pointers are valid until the next reload, which frees the former lists. */
 	d->settings.central = conf->daemon.central;
 	d->settings.redirects_from = conf->daemon.redirects_from;
 	d->settings.n_redirects_from = conf->daemon.n_redirects_from;
@@ -96,7 +99,7 @@ int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
 		return -ENOENT;
 	}
 	rsk_notify("RELOADING=1");
-	tzset(); /* the host may be in another zone now, for rules that ask for the time */
+	tzset(); /* the time zone may have changed; rules may depend on local time */
 	rsk_devices_check(&d->devices);
 	rc = rsk_conf_read(d->conf_path, &text, &len, error, n);
 	if (rc == 0) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * daemon.h - rsockd as a whole: the machines, the sockets that feed them, and what an operator may ask. One thread,
- * one event loop (libevent); nothing in it blocks. What has to wait for a disk has a thread of its own (state.h).
+ * daemon.h - rsockd as a whole: the state machines, the sockets that feed them, and the operator's
+ * API. One thread runs one event loop (libevent), in which nothing blocks. Disk writes have a
+ * thread of their own (state.h). main.c and the http folder call this.
  */
 #ifndef RSK_DAEMON_H
 #define RSK_DAEMON_H
@@ -26,13 +27,13 @@
 
 struct rsk_guests;
 
-/* Owns all of it but conf, which is the agent's. */
+/* Owns all of it except for the configuration, which the policy agent owns. */
 struct rsk_daemon {
 	const char *conf_path; /* NULL: defaults */
-	char *conf_text;       /* of what is in force; NULL: of no file */
+	char *conf_text;       /* text of the configuration in force; NULL: there is no file */
 	size_t conf_bytes;
-	struct rsk_conf_daemon
-		settings; /* after a reload, of its pointers only those that rsk_daemon_reload() takes over are good */
+	/* After a reload, only the pointers that rsk_daemon_reload() updates are valid */
+	struct rsk_conf_daemon settings;
 	struct event_base *base;
 	struct event *timer;
 	struct event *signals[3];
@@ -43,8 +44,10 @@ struct rsk_daemon {
 	struct rsk_ports ports;
 	struct rsk_load load;
 	struct rsk_agent agent;
-	struct rsk_pma_link link;	/* to the central policy agent, if there is one */
-	struct rsk_pma_serve serve_pma; /* for local ones, if we are one */
+	/* connection to the central policy agent, if there is one */
+	struct rsk_pma_link link;
+	/* server for local policy agents, if this is the central one */
+	struct rsk_pma_serve serve_pma;
 	struct rsk_map_client maps;
 	struct rsk_local local;
 	struct rsk_hotplug plug;
@@ -56,22 +59,34 @@ struct rsk_daemon {
 	uint64_t reloads, reloads_failed;
 };
 
-/* Opens sockets and whatever else needs rights. @error: a line for the operator. 0 or -errno. */
+/*
+ * Opens the sockets and everything else that needs rights. @error gets a line for the operator.
+ * Returns 0 or -errno; the caller calls rsk_daemon_close() in either case.
+ */
 int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, size_t n);
 
-/* Runs until it is told to end. 0 or -errno. */
+/* Runs until SIGTERM or SIGINT. Returns 0 or -errno. */
 int rsk_daemon_run(struct rsk_daemon *d);
 void rsk_daemon_close(struct rsk_daemon *d);
 
-/* The configuration once more; what cannot be read changes nothing. */
+/*
+ * Reads and applies the configuration file again. If that fails, the former configuration stays in
+ * force. @error gets a line for the operator. Returns 0 or -errno.
+ */
 int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n);
 
-/* Which devices are there, and which of them are of software, as far as that counts. */
+/*
+ * Tells policy which devices are present and which are software devices, and updates the port
+ * tables.
+ */
 void rsk_daemon_devices(struct rsk_daemon *d);
-/* Other RNICs are found: the file as it was read last, not as somebody may be changing it just now. */
+/*
+ * Called when the RNICs have changed: applies the configuration again. It uses the text that was
+ * read last, since an operator may be editing the file.
+ */
 void rsk_daemon_rediscover(struct rsk_daemon *d);
 
-/* The timer follows the machines: after each time that they were given something. */
+/* Sets the timer to the state machines' next event. Called after each input to one of them. */
 void rsk_daemon_arm(struct rsk_daemon *d);
 
 #endif

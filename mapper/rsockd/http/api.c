@@ -25,7 +25,7 @@
 #define BACKLOG 128
 #define IDLE_S 60
 
-/* ---- who asks, and what goes back ---- */
+/* ---- requests and replies ---- */
 
 static bool peer_of(struct evhttp_request *req, struct ucred *who)
 {
@@ -87,7 +87,10 @@ static json_t *ip_json(const struct rsk_pm_addr *a)
 	return json_string(rsk_pm_ip_text(a->ipv, a->ip, text));
 }
 
-/* "ip", "port", and if given "from" and "cp_port", of a question. NULL, or what is wrong with it. */
+/*
+ * Parses "ip" and "port", and the optional "from" and "cp_port". Returns NULL, or what is wrong
+ * with them.
+ */
 static const char *question_of(json_t *body, struct rsk_pm_msg *req)
 {
 	const char *ip = NULL, *from = NULL;
@@ -142,7 +145,7 @@ static json_t *listening(const struct rsk_udp *u)
 	return list;
 }
 
-/* What outlives the daemon. */
+/* The state that outlives the daemon. */
 static json_t *state_json(const struct rsk_state *s)
 {
 	return json_pack("{s:s?,s:b,s:I,s:I,s:I,s:s?}", "path", s->path, "saved",
@@ -281,8 +284,7 @@ static void map_done(struct rsk_map *m)
 		rdma = json_pack("{s:o,s:i}", "ip", ip_json(&m->mapping.rdma), "port",
 				 m->mapping.rdma.port);
 	if (m->answer.verdict == RSK_PMA_MAP)
-		rsk_pma_release(m->by->agent->pma,
-				m->answer.reservation); /* only asked, not used */
+		rsk_pma_release(m->by->agent->pma, m->answer.reservation); /* it is not used */
 	evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
 	reply(req, HTTP_OK,
 	      json_pack("{s:s,s:s,s:s?,s:s?,s:o,s:{s:o,s:i}}", "outcome", outcome_name(m),
@@ -372,7 +374,8 @@ static const struct route {
 	const char *path;
 	void (*run)(struct rsk_daemon *d, struct evhttp_request *req);
 } routes[] = {
-	{ EVHTTP_REQ_GET, "/metrics", get_metrics }, /* the first: the only one on TCP */
+	/* has to be first: it is the only one on TCP */
+	{ EVHTTP_REQ_GET, "/metrics", get_metrics },
 	{ EVHTTP_REQ_GET, "/v1/status", get_status },
 	{ EVHTTP_REQ_GET, "/v1/devices", get_devices },
 	{ EVHTTP_REQ_POST, "/v1/explain", post_explain },

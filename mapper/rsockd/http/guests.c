@@ -19,13 +19,16 @@
 
 #define PAUSE_US 100000
 
-/* Of whom: a user of this host, or an address. No hidden padding: it is compared. */
+/*
+ * The owner of a connection: a user of this host, or an address. No hidden padding, since it is
+ * compared.
+ */
 struct key {
 	uint64_t is_user, uid;
 	uint8_t ip[16];
 };
 
-/* A descriptor with another cookie by now is another's: the guest is gone. */
+/* If the descriptor has another cookie, it belongs to another socket: the connection is closed. */
 struct guest {
 	int fd;
 	uint64_t cookie;
@@ -36,14 +39,14 @@ struct rsk_guests {
 	struct event_base *base;
 	struct evconnlistener *listener;
 	struct event *look, *resume;
-	struct bufferevent
-		*fresh[RSK_GUESTS_AT_ONCE]; /* the server's own; of this round of the loop */
+	/* owned by the server; accepted in this round of the loop */
+	struct bufferevent *fresh[RSK_GUESTS_AT_ONCE];
 	size_t n_fresh, n;
 	struct guest at[RSK_GUESTS_MOST];
 	uint64_t refused, paused;
 };
 
-/* ---- who they are ---- */
+/* ---- owners and limits ---- */
 
 static struct key key_of(int fd)
 {
@@ -94,9 +97,9 @@ static bool room_for(const struct rsk_guests *g, const struct key *key)
 	return g->n < most && (same < RSK_GUESTS_OF_ONE || has_reserve(key));
 }
 
-/* ---- as they come ---- */
+/* ---- accepting ---- */
 
-/* The server closes it, in the next round: it reads the end. */
+/* A refused connection is shut down; the server reads its end in the next round and closes it. */
 static void look_at(struct rsk_guests *g, int fd)
 {
 	struct key key = key_of(fd);
@@ -109,7 +112,7 @@ static void look_at(struct rsk_guests *g, int fd)
 	shutdown(fd, SHUT_RDWR);
 }
 
-/* Before the loop reads from any of them. */
+/* Runs before the loop reads from any of them. */
 static void on_look(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_guests *g = arg;
@@ -123,7 +126,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
 		evconnlistener_enable(g->listener);
 }
 
-/* The server's listener has taken one, and asks for what it shall read and write with. */
+/* The server's listener has accepted a connection, and asks for its bufferevent. */
 static struct bufferevent *on_accepted(struct event_base *base, void *arg)
 {
 	struct rsk_guests *g = arg;
@@ -138,7 +141,7 @@ static struct bufferevent *on_accepted(struct event_base *base, void *arg)
 	return b;
 }
 
-/* Else the loop would come here again at once, and again. */
+/* Stops accepting for a while; otherwise the loop would come here again at once. */
 static void on_error(struct evconnlistener *listener, void *arg)
 {
 	static const struct timeval later = { .tv_usec = PAUSE_US };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* metrics.c - the daemon's figures as OpenMetrics text (openmetrics.io, version 1.0.0). */
+/*
+ * metrics.c - the daemon's figures as OpenMetrics text (openmetrics.io, version 1.0.0). api.c calls
+ * it; see api.h.
+ */
 #include <event2/buffer.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -187,7 +190,7 @@ static void services(struct rsk_daemon *d, struct evbuffer *out)
 	free(view);
 }
 
-/* limits.def */
+/* The figures of limits.def. */
 static void limits(struct rsk_daemon *d, struct evbuffer *out)
 {
 	const struct {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pma_show.h - the exchange between policy agents as an operator sees it. */
+/*
+ * pma_show.h - shows the exchange between policy agents in the status and the metrics. api.c and
+ * metrics.c call it.
+ */
 #ifndef RSK_PMA_SHOW_H
 #define RSK_PMA_SHOW_H
 
@@ -8,7 +11,10 @@
 
 #include "daemon.h"
 
-/* For /v1/status: "central" (whom we ask) and "nodes" (who reports to us), each null if there is none; the caller's. */
+/*
+ * For /v1/status: "central" (the agent that we ask) and "serves" (the nodes that report to us),
+ * each null if there is none. The caller owns the result.
+ */
 json_t *rsk_pma_show_status(const struct rsk_daemon *d);
 void rsk_pma_show_metrics(const struct rsk_daemon *d, struct evbuffer *out);
 

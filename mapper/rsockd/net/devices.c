@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define UEVENTS 1 /* group: the kernel's own, not udev's */
+#define UEVENTS 1 /* multicast group of the kernel's own messages (group 2 has udev's) */
 #define UEVENT_BYTES 8192
 #define READS_MOST 64
 
@@ -44,7 +44,7 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 	d->changed(d->ctx, look(d));
 }
 
-/* "add@/devices/...", and then a line each, ended by 0. */
+/* A uevent is a line "add@/devices/...", then one line for each variable; each line ends with 0. */
 static bool is_of_rdma(const char *text, size_t n)
 {
 	static const char wanted[] = "SUBSYSTEM=infiniband";
@@ -66,8 +66,9 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		socklen_t len = sizeof(from);
 		ssize_t n = recvfrom(fd, text, UEVENT_BYTES, 0, (struct sockaddr *)&from, &len);
 
+		/* the kernel dropped messages; one of them may have been of a device */
 		if (n < 0 && errno == ENOBUFS)
-			ours = true; /* there was more than was heard */
+			ours = true;
 		else if (n < 0)
 			break;
 		if (n <= 0 || from.nl_pid != 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * devices.h - the RDMA devices of this host, kept up to date: looked at anew when links or addresses change (hotplug.h)
- * and when the kernel tells of a device that comes or goes (its uevents), and a second after, since GIDs follow
- * addresses with some delay. One thread.
+ * devices.h - the list of RDMA devices of this host, kept up to date. It is read again when links
+ * or addresses change (hotplug.h), when a kernel uevent says that a device was added or removed,
+ * and one second after each of these, since GIDs follow addresses with some delay. daemon_open.c
+ * opens it, and policy asks it through daemon.c. One thread.
  */
 #ifndef RSK_DEVICES_H
 #define RSK_DEVICES_H
@@ -12,28 +13,32 @@
 #include "discover.h"
 
 struct rsk_devices {
-	struct mnl_socket *socket; /* of uevents; NULL: none */
+	struct mnl_socket *socket; /* for uevents; NULL: none */
 	struct event *readable, *later;
 	const struct rsk_ifaces *links; /* borrowed */
-	struct rsk_rdma_ports *ports;	/* owned, as the next two */
-	struct rsk_discovered *found;	/* NULL: no memory, and nothing is found */
+	struct rsk_rdma_ports *ports;	/* owned, as the next two are */
+	struct rsk_discovered *found;	/* NULL: out of memory; no device is found */
 	struct rsk_discovered *before;
 	void (*changed)(void *ctx, bool found);
 	void *ctx;
 };
 
 /*
- * Looks. changed() comes from the loop, @found: other RNICs than before. 0 or -errno: no uevents are heard; it is open
- * all the same, but for -ENOMEM.
+ * Reads the devices and begins to watch them. The event loop calls changed() after each later read;
+ * @found is true if the RNICs differ from those before. Returns 0 or -errno. After -ENOMEM @d is
+ * closed; after any other error it is open, but receives no uevents.
  */
 int rsk_devices_open(struct rsk_devices *d, struct event_base *base, const struct rsk_ifaces *links,
 		     void (*changed)(void *ctx, bool found), void *ctx);
 void rsk_devices_close(struct rsk_devices *d);
 
-/* Looks now, and once more later. True: other RNICs are found than before. */
+/* Reads the devices now, and again in a second. True if the RNICs differ from those before. */
 bool rsk_devices_check(struct rsk_devices *d);
 
-/* Is that address on a link that only software RDMA devices are on? */
+/*
+ * True if address @ip is on a link that has a software RDMA device. @devices is a struct
+ * rsk_devices.
+ */
 bool rsk_devices_soft(void *devices, const struct rsk_pm_addr *ip);
 
 #endif

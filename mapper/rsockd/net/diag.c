@@ -33,7 +33,7 @@ static void tell(const struct inet_diag_msg *m, const struct search *s)
 		   m->idiag_uid);
 }
 
-/* 0: go on; 1: that was all; -errno. */
+/* One netlink message. 0: there may be more; 1: it was the last one; -errno. */
 static int look(const struct nlmsghdr *h, const char *body, const struct search *s)
 {
 	struct inet_diag_msg m;
@@ -108,14 +108,16 @@ static int dump(int nl, uint8_t family, uint16_t port, const struct search *s)
 		if (n < 0)
 			return -errno;
 		if (from_len != sizeof(from) || from.nl_pid != 0)
-			continue; /* not of the kernel */
+			continue; /* not sent by the kernel */
 		rc = look_through(buf, (size_t)n, s);
 		if (rc)
 			return rc;
 	}
 }
 
-/* One that answers for @at: of several of a port, the kernel takes any. */
+/*
+ * Finds a socket that accepts connections to @at. If several share the port, the kernel picks one.
+ */
 static int look_up(int nl, const struct rsk_pm_addr *at, struct rsk_listening *out)
 {
 	static const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
@@ -174,7 +176,8 @@ int rsk_diag_listening(uint16_t port, rsk_diag_listens *listens, void *ctx)
 			return -errno;
 		rc = dump(nl, families[i], port, &s);
 		close(nl);
-		if (rc == -ENOENT || rc == -EAFNOSUPPORT) /* no such family here */
+		/* this kernel has no such address family */
+		if (rc == -ENOENT || rc == -EAFNOSUPPORT)
 			rc = 0;
 	}
 	return rc < 0 ? rc : 0;

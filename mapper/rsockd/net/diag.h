@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* diag.h - what the kernel says: of listening sockets (sock_diag(7); of connections, owner.h does it), of routes. */
+/*
+ * diag.h - asks the kernel about listening sockets (sock_diag(7)) and about routes. Connections are
+ * looked up by owner.h. listener_watches.c, local_rendezvous.c and api.c call it.
+ */
 #ifndef RSK_DIAG_H
 #define RSK_DIAG_H
 
@@ -8,7 +11,7 @@
 
 #include "pm_addr.h"
 
-/* A TCP socket that listens: its cookie, where, and whose it is. */
+/* Called for a listening TCP socket: its cookie, its address, and the user that owns it. */
 typedef void rsk_diag_listens(void *ctx, uint64_t cookie, const struct rsk_pm_addr *at, uid_t uid);
 
 struct rsk_listening {
@@ -17,16 +20,20 @@ struct rsk_listening {
 	uid_t uid;
 };
 
-/* The socket that the kernel has for connections to that address. 0; -ENOENT: none; -errno. Does not block. */
+/*
+ * Finds the socket to which the kernel would give a connection to address @at. Returns 0; -ENOENT
+ * if there is none; or -errno. Does not block.
+ */
 int rsk_diag_listener(const struct rsk_pm_addr *at, struct rsk_listening *out);
 
 /*
- * Those at that port, in this network namespace; the kernel goes through all that listen, but tells of these alone. 0
- * or -errno: then not all were told. Does not block.
+ * Calls @listens for each TCP socket of this network namespace that listens at port @port. The
+ * kernel scans all listening sockets but returns only these. Returns 0, or -errno if the list is
+ * incomplete. Does not block.
  */
 int rsk_diag_listening(uint16_t port, rsk_diag_listens *listens, void *ctx);
 
-/* Our address towards that one, as the routing table has it. 0 or -errno. */
+/* The source address that the routing table chooses towards @to. Returns 0 or -errno. */
 int rsk_diag_source(const struct rsk_pm_addr *to, struct rsk_pm_addr *out);
 
 #endif

@@ -8,9 +8,12 @@
 #include <sys/socket.h>
 
 #define GROUPS (RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR)
-/* A dump's datagrams are made to fit what they are read into; any other is one message. */
+/*
+ * The kernel sizes a dump's datagrams by the buffer that they are read into; any other datagram is
+ * one message.
+ */
 #define DATAGRAM 16384
-/* Between dumps that became necessary: a storm of changes costs ten a second. */
+/* Delay before a repeated dump: a storm of changes costs at most ten dumps a second. */
 #define AGAIN_US 100000
 #define READS_MOST 64
 
@@ -23,7 +26,7 @@ static int ask(struct rsk_hotplug *p, int what)
 	m->nlmsg_type = (uint16_t)what;
 	m->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
 	m->nlmsg_seq = ++p->seq;
-	/* All zero: every link; and an ifaddrmsg, which is shorter: every address. */
+	/* All zero selects every link, or every address (with an ifaddrmsg, which is shorter). */
 	mnl_nlmsg_put_extra_header(m, what == RTM_GETLINK ? sizeof(struct ifinfomsg) :
 							    sizeof(struct ifaddrmsg));
 	if (mnl_socket_sendto(p->socket, m, m->nlmsg_len) < 0)
@@ -32,7 +35,7 @@ static int ask(struct rsk_hotplug *p, int what)
 	return 0;
 }
 
-/* Everything once more, when a while has passed. */
+/* Starts the whole dump again after AGAIN_US. */
 static void ask_again(struct rsk_hotplug *p)
 {
 	static const struct timeval later = { .tv_usec = AGAIN_US };
@@ -56,7 +59,10 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 		ask_again(p);
 }
 
-/* The end of a dump: links, then addresses; then it is whole. Returns whether anything has changed by it. */
+/*
+ * Ends one dump: after the links it asks for the addresses; after those the table is complete.
+ * Returns whether the completed dump has changed anything.
+ */
 static bool next(struct rsk_hotplug *p)
 {
 	bool changed = false;
@@ -72,7 +78,7 @@ static bool next(struct rsk_hotplug *p)
 	return changed;
 }
 
-/* One datagram. 1: something has changed; 0; -EAGAIN: there is none. */
+/* Takes one datagram. 1: it has changed something; 0: it has not; -EAGAIN: there is none. */
 static int take(struct rsk_hotplug *p)
 {
 	char datagram[DATAGRAM] __attribute__((aligned(NLMSG_ALIGNTO)));
@@ -91,7 +97,7 @@ static int take(struct rsk_hotplug *p)
 		return errno == EINTR ? 0 : -EAGAIN;
 	}
 	if (from.nl_family != AF_NETLINK || from.nl_pid != 0)
-		return 0; /* not the kernel */
+		return 0; /* not sent by the kernel */
 	rc = (size_t)n > sizeof(datagram) ? -EMSGSIZE :
 					    rsk_ifaces_take(&p->links, datagram, (size_t)n, p->seq);
 	if (rc < 0) {
@@ -106,7 +112,10 @@ static int take(struct rsk_hotplug *p)
 	return rc & RSK_IFACES_CHANGED ? 1 : 0;
 }
 
-/* While a dump is under way, what it has not told yet is not missing: entries of the one before are still there. */
+/*
+ * During a dump, entries that it has not reported yet are kept from the dump before, so they do not
+ * count as missing.
+ */
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_hotplug *p = arg;
@@ -143,7 +152,10 @@ int rsk_hotplug_open(struct rsk_hotplug *p, struct event_base *base, void (*chan
 		rsk_hotplug_close(p);
 		return rc;
 	}
-	/* The kernel's part of a dump is done as it is asked for: it is there, or to be asked for again. */
+	/*
+	 * The kernel fills a dump when it is requested; so the answer can be read at once, or has
+	 * to be asked for again.
+	 */
 	while (p->asked && take(p) >= 0)
 		;
 	return 0;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hotplug.h - hot-plug: which ports of this node's RNICs are there, as the kernel says (rtnetlink). A port is there while
- * one of its addresses is on this host, on a link that is up and has a path. Told as it changes, with no waiting and
- * no polling; what was missed is asked for again. One thread.
+ * hotplug.h - hot-plug: tracks by rtnetlink which ports of this node's RNICs are present. A port is
+ * present while one of its addresses is on this host, on a link that is up and running (IFF_UP and
+ * IFF_RUNNING). Changes are reported as they happen, without polling; after an overrun everything
+ * is dumped again. daemon_open.c opens it, and the policy agent asks it about addresses. One
+ * thread.
  */
 #ifndef RSK_HOTPLUG_H
 #define RSK_HOTPLUG_H
@@ -29,22 +31,26 @@ struct rsk_hotplug {
 	struct event *readable, *again;
 	struct rsk_ifaces links;
 	uint32_t seq;
-	int asked;  /* RTM_GETLINK, then RTM_GETADDR; 0: nothing */
-	bool whole; /* all was told at least once */
+	int asked;  /* what is being dumped: RTM_GETLINK, then RTM_GETADDR; 0: nothing */
+	bool whole; /* a dump has been completed at least once */
 	void (*changed)(void *ctx);
 	void *ctx;
 	struct rsk_hotplug_counters count;
 };
 
 /*
- * All links and addresses are known when it returns, unless they change just then: changed() is called from the loop.
- * 0, or -errno: it is not open, and every address counts as here.
+ * Opens the socket and reads all links and addresses; they are known when it returns, unless they
+ * change at that moment. In that case, and at each later change, the event loop calls changed().
+ * Returns 0 or -errno. After an error @p is closed, and every address counts as present.
  */
 int rsk_hotplug_open(struct rsk_hotplug *p, struct event_base *base, void (*changed)(void *ctx),
 		     void *ctx);
 void rsk_hotplug_close(struct rsk_hotplug *p);
 
-/* Is that address on this host, on a link that works? True if nothing is known. */
+/*
+ * True if address @ip is on this host, on a link that works, or if nothing is known. @plug is a
+ * struct rsk_hotplug.
+ */
 bool rsk_hotplug_carries(void *plug, const struct rsk_pm_addr *ip);
 
 #endif

@@ -18,7 +18,7 @@ struct service_key {
 
 struct rsk_port {
 	struct service_key key;
-	struct rsk_pm_addr at; /* the port itself */
+	struct rsk_pm_addr at; /* address and number of the port itself */
 	uint64_t holds;
 	int fd;
 	UT_hash_handle hh, by_number;
@@ -34,7 +34,7 @@ void rsk_ports_fini(struct rsk_ports *p)
 {
 	struct rsk_port *o = p->by_service, *next;
 
-	/* The tables go; what was in them stays a list. */
+	/* The tables are emptied; their entries are still linked as a list. */
 	HASH_CLEAR(hh, p->by_service);
 	HASH_CLEAR(by_number, p->by_number);
 	for (; o; o = next) {
@@ -55,7 +55,7 @@ static int bind_to(int fd, uint8_t ipv, const uint8_t ip[static 16], uint16_t po
 	return bind(fd, (struct sockaddr *)&sa, len) < 0 ? -errno : 0;
 }
 
-/* In turn, so that a number just released is not given again at once. */
+/* Assigns numbers round robin, so that a released number is not used again at once. */
 static int bind_in_range(struct rsk_ports *p, int fd, uint8_t ipv, const uint8_t ip[static 16])
 {
 	int rc = -EADDRINUSE;

@@ -17,10 +17,12 @@
 
 #define HEADS 64
 #define CONTROL_BYTES (CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int)))
-/* 128 datagrams of 64 bytes, in which a run has 64 or, of this host, 128. No power of two, or the first lines of all
- * would be one set of a cache. */
+/*
+ * Room for 128 datagrams of 64 bytes: a run has up to 64, or 128 if it comes from this host. Not a
+ * power of two, so that the first lines of all buffers do not fall into the same set of a cache.
+ */
 #define RUN_BYTES (8192 + 64)
-#define TURN 1024 /* datagrams, about; then others have theirs */
+#define TURN 1024 /* datagrams, roughly, before other events are handled */
 #define BUFFER_BYTES (4 << 20)
 
 struct rsk_udp_in {
@@ -29,12 +31,12 @@ struct rsk_udp_in {
 	struct sockaddr_storage name[HEADS];
 	_Alignas(struct cmsghdr) uint8_t control[HEADS][CONTROL_BYTES];
 	uint8_t bytes[HEADS][RUN_BYTES];
-	/* Of the heads, datagram by datagram. */
+	/* The datagrams in the heads' buffers, one by one. */
 	struct rsk_pmsp_coming coming[RSK_UDP_BATCH];
 	unsigned int head_of[RSK_UDP_BATCH];
 };
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 void rsk_udp_flush(struct rsk_udp *u)
 {
@@ -80,7 +82,7 @@ void rsk_udp_set_place(struct rsk_udp *u, const struct rsk_udp_place *place)
 	memcpy(u->asked_at, place->asked_at, 16);
 }
 
-/* ---- in ---- */
+/* ---- receiving ---- */
 
 static void init_heads(struct rsk_udp_in *in)
 {
@@ -102,7 +104,9 @@ static int receive(struct rsk_udp_in *in, int fd)
 	return recvmmsg(fd, in->head, HEADS, MSG_DONTWAIT, NULL);
 }
 
-/* What the kernel says beside the bytes: to which address they came, and how long each datagram of a run is. */
+/*
+ * Reads the control data: to which address the bytes came, and how long each datagram of a run is.
+ */
 static size_t beside(struct msghdr *h, size_t bytes, uint8_t ip[static 16])
 {
 	memset(ip, 0, 16);
@@ -126,7 +130,7 @@ static size_t beside(struct msghdr *h, size_t bytes, uint8_t ip[static 16])
 	return bytes;
 }
 
-/* So many datagrams that lie side by side, each with its head. */
+/* Processes @n datagrams of in->coming; in->head_of names the head of each. */
 static void take_batch(struct rsk_udp *u, unsigned int n, uint64_t now_ns)
 {
 	struct rsk_udp_in *in = u->in;
@@ -148,7 +152,7 @@ static void take_batch(struct rsk_udp *u, unsigned int n, uint64_t now_ns)
 	u->count.received += n;
 }
 
-/* All that came with one system call. How many datagrams. */
+/* Processes all that one system call has received. Returns the number of datagrams. */
 static size_t take_heads(struct rsk_udp *u, int heads)
 {
 	struct rsk_udp_in *in = u->in;
@@ -187,8 +191,12 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
 	do {
 		heads = receive(u->in, s->fd);
+		/*
+		 * nothing to read, or an ICMP error for an earlier answer, which this call has
+		 * cleared
+		 */
 		if (heads <= 0)
-			break; /* nothing, or an ICMP error of an earlier answer, which is taken by this */
+			break;
 		u->hearing = s;
 		taken += take_heads(u, heads);
 		rsk_udp_flush(u);
@@ -228,14 +236,18 @@ void rsk_udp_fini(struct rsk_udp *u)
 	u->out = NULL;
 }
 
-/* What makes things faster, where the kernel has it. */
+/* Options that make it faster, if the kernel has them. */
 static void tune(int fd)
 {
 	static const int on = 1, large = BUFFER_BYTES, no_fragments = IP_PMTUDISC_DO;
 
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof(large)); /* as much as is allowed */
+	/* the kernel caps it at its limit */
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof(large));
 	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
-	/* Ours fit everywhere, and a datagram that no router may cut up needs no number of its own. */
+	/*
+	 * Our datagrams fit every path, and the kernel assigns no IP ID to a datagram that must not
+	 * be fragmented.
+	 */
 	setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &no_fragments, sizeof(no_fragments));
 }
 

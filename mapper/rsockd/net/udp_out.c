@@ -18,8 +18,8 @@ struct rsk_udp_out {
 	const struct rsk_udp_socket *socket;
 	size_t n, used;
 	struct rsk_udp_run run[RSK_UDP_RUNS];
-	uint8_t bytes[BYTES]; /* of one run after the other */
-	/* For the kernel. */
+	uint8_t bytes[BYTES]; /* the runs' bytes, one after the other */
+	/* arguments of sendmmsg(2) */
 	struct mmsghdr head[RSK_UDP_RUNS];
 	struct iovec iov[RSK_UDP_RUNS];
 	struct sockaddr_storage name[RSK_UDP_RUNS];
@@ -64,7 +64,7 @@ bool rsk_udp_out_put(struct rsk_udp_out *o, const struct rsk_udp_socket *s,
 	return true;
 }
 
-/* Behind what is there of control data, for which there is room. */
+/* Appends an item to the control data; the buffer has room for all of them. */
 static void add_control(struct msghdr *h, int level, int type, const void *data, size_t bytes)
 {
 	struct cmsghdr *c = (void *)((uint8_t *)h->msg_control + h->msg_controllen);
@@ -76,7 +76,7 @@ static void add_control(struct msghdr *h, int level, int type, const void *data,
 	h->msg_controllen += CMSG_SPACE(bytes);
 }
 
-/* The answer comes from where it was asked for. */
+/* Sets the source address of an answer to the one that was asked. */
 static void set_source(struct msghdr *h, uint8_t ipv, const uint8_t ip[static 16])
 {
 	struct in6_pktinfo six = { 0 };
@@ -91,7 +91,7 @@ static void set_source(struct msghdr *h, uint8_t ipv, const uint8_t ip[static 16
 	}
 }
 
-/* @n of run @i's datagrams, from @bytes on. */
+/* Fills in head @i for @n datagrams of run @i, whose bytes begin at @bytes. */
 static void write_head(struct rsk_udp_out *o, size_t i, uint8_t *bytes, size_t n)
 {
 	static const uint8_t own[16];
@@ -110,15 +110,19 @@ static void write_head(struct rsk_udp_out *o, size_t i, uint8_t *bytes, size_t n
 		add_control(h, SOL_UDP, UDP_SEGMENT, &r->each, sizeof(r->each));
 }
 
-/* A run that was not taken: there are devices that cannot cut it up, and policies that will not (xfrm). */
+/*
+ * Sends the datagrams of a refused run one by one: some devices and policies (xfrm) cannot split a
+ * run.
+ */
 static void send_apart(struct rsk_udp_out *o, size_t i, struct rsk_udp_counters *count)
 {
 	uint8_t *bytes = o->iov[i].iov_base;
 
 	for (size_t k = 0; k < o->run[i].n; k++) {
 		write_head(o, i, bytes + k * o->run[i].each, 1);
+		/* no route, or a full queue: the next ones are still tried */
 		if (sendmsg(o->socket->fd, &o->head[i].msg_hdr, MSG_DONTWAIT) < 0)
-			count->lost++; /* no route, a full queue: the others may go */
+			count->lost++;
 		else
 			count->sent++;
 	}

@@ -21,10 +21,10 @@
 
 struct head {
 	uint64_t magic, n;
-	uint64_t checksum; /* XXH3-64 of what follows, seeded with n */
+	uint64_t checksum; /* XXH3-64 of the entries, seeded with n */
 };
 
-/* No hidden padding: it is hashed. */
+/* No hidden padding, since it is hashed. */
 struct entry {
 	uint64_t cookie;
 	struct rsk_pm_addr at;
@@ -32,9 +32,9 @@ struct entry {
 };
 _Static_assert(sizeof(struct entry) == 32, "no hidden padding");
 
-/* ---- what the kernel says ---- */
+/* ---- what the kernel knows ---- */
 
-#define SWEEP_NS 2000000u /* in one go; the next one goes on there */
+#define SWEEP_NS 2000000u /* limit of one sweep; the next one continues there */
 
 struct claim {
 	const struct rsk_listener *is;
@@ -53,8 +53,10 @@ static void compare(void *ctx, uint64_t cookie, const struct rsk_pm_addr *at, ui
 }
 
 /*
- * The very socket, where it is the one that the kernel has for who comes to that address; else (one of several at a
- * port, or of one device) it is looked for among those of the port. 0, -ENOENT, or -errno: the kernel does not say.
+ * Looks up this very socket. First it asks for the socket to which the kernel would give a
+ * connection to that address. If that is another one (several share the port, or it is bound to a
+ * device), it searches all sockets of the port. Returns 0; -ENOENT; or another -errno if the kernel
+ * does not answer.
  */
 static int ask(const struct rsk_listener *is, struct rsk_pm_addr *at)
 {
@@ -91,7 +93,7 @@ void rsk_listener_watches_gone(struct rsk_listener_watches *h, uint32_t process)
 	rsk_listeners_hand_over(h->table, process, RSK_LISTENER_WATCHES_FORMER);
 }
 
-/* Unless the kernel says so, nothing is forgotten. */
+/* An entry is removed only if the kernel says that the socket is gone. */
 static enum rsk_listeners_still still(void *ctx, const struct rsk_listener *is)
 {
 	const uint64_t *end_ns = ctx;
@@ -133,7 +135,10 @@ static uint64_t checksum(const struct entry *at, uint64_t n)
 	return XXH3_64bits_withSeed(at, n * sizeof(*at), n);
 }
 
-/* In place, without a wait for the disk: in /run it is memory, and half of one is none. */
+/*
+ * Writes in place and does not wait for the disk: in /run it is memory, and the checksum makes a
+ * half-written file invalid.
+ */
 void rsk_listener_watches_write(struct rsk_listener_watches *h)
 {
 	struct list list = { 0 };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* local.c - see local.h: the socket, the processes at it, and what they say. Who seeks is taken on in local_rendezvous.c. */
+/*
+ * local.c - see local.h: the socket, the connected processes, and their messages.
+ * local_rendezvous.c handles peer lookups.
+ */
 #include "local.h"
 
 #include <errno.h>
@@ -25,14 +28,20 @@
 #define MEASURE_S 1
 #define GUESTS_AT_ONCE 16
 #define PAUSE_US 100000
-#define RESERVE 16 /* one part of so many of the places is for root and the daemon's own user */
-/* One user's messages may take one part of so many of this thread's time, and so much of it at once. */
+#define RESERVE 16 /* one place in so many is reserved for root and the daemon's own user */
+/*
+ * One user's messages may take up one part in SHARE of this thread's time, and SHARE_MOST_NS of it
+ * at once.
+ */
 #define SHARE 4
 #define SHARE_MOST_NS 2000000
 #define LATER_US 4000
 #define AGAIN_AT_ONCE 16
-#define FOREIGN_MOST                                                                               \
-	8 /* descriptors that are no statistics: each may cost a process for as long as it likes */
+/*
+ * Limit of a user's messages with descriptors that are not statistics: each of them may block a
+ * helper process for as long as the sender likes.
+ */
+#define FOREIGN_MOST 8
 
 /* ---- processes ---- */
 
@@ -41,7 +50,7 @@ static bool has_reserve(uint32_t uid)
 	return rsk_user_same(uid, 0) || rsk_user_same(uid, geteuid());
 }
 
-/* A process of a hostile user must not keep others out. */
+/* Limits each user, so that a hostile one cannot keep others out. */
 static bool room_for(struct rsk_local *l, uint32_t uid, struct rsk_local_user **user)
 {
 	struct rsk_local_user *u;
@@ -64,7 +73,11 @@ static bool room_for(struct rsk_local *l, uint32_t uid, struct rsk_local_user **
 	return true;
 }
 
-/* An accepting end's name is not known of a short stream: the connecting end's process tells of the service. */
+/*
+ * The service is the peer's port at the connecting end and the local port at the accepting end. Of
+ * a short stream the accepting end does not know its ports, so the connecting end's process reports
+ * it.
+ */
 static void stream_ended(void *ctx, uint32_t uid, uint16_t local_port, uint16_t peer_port,
 			 uint64_t bytes)
 {
@@ -97,7 +110,7 @@ size_t rsk_local_processes(const struct rsk_local *l)
 	return HASH_COUNT(l->processes);
 }
 
-/* ---- what they say ---- */
+/* ---- their messages ---- */
 
 static void hello(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m,
 		  int fd)
@@ -149,11 +162,11 @@ static void on_message(struct rsk_local *l, struct rsk_local_process *p,
 		rsk_local_unlink(l, p, m);
 		break;
 	default:
-		break; /* no other passes rsk_local_msg_check() */
+		break; /* rsk_local_msg_check() refuses all others */
 	}
 }
 
-/* Time that has passed is time to spend, up to so much. */
+/* Credits the user with a part of the time that has passed. True if there is time left. */
 static bool has_share(struct rsk_local_user *u, uint64_t now_ns)
 {
 	uint64_t earned = (now_ns - u->at_ns) / SHARE;
@@ -165,7 +178,8 @@ static bool has_share(struct rsk_local_user *u, uint64_t now_ns)
 }
 
 /*
- * Of this thread alone, and of helpers that it waited for: what else the machine does costs no user his share.
+ * CPU time of this thread and of helper processes that it waited for: a busy machine does not
+ * reduce a user's share.
  */
 static uint64_t worked_ns(void)
 {
@@ -175,7 +189,9 @@ static uint64_t worked_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + rsk_fdmsg_vetting_ns();
 }
 
-/* What was done since @began_ns of worked_ns() is the user's; returns what that is now. */
+/*
+ * Charges the user for the work since @began_ns, a result of worked_ns(). Returns the present one.
+ */
 static uint64_t charge(struct rsk_local_user *u, uint64_t began_ns)
 {
 	uint64_t now = worked_ns();
@@ -184,7 +200,10 @@ static uint64_t charge(struct rsk_local_user *u, uint64_t began_ns)
 	return now;
 }
 
-/* Until its user has time again it is not listened to: its messages wait in the kernel, and then in the process. */
+/*
+ * Stops reading from the process until its user has time again. Its messages wait in the kernel,
+ * and then in the process.
+ */
 static void put_off(struct rsk_local *l, struct rsk_local_process *p)
 {
 	static const struct timeval later = { .tv_usec = LATER_US };
@@ -221,7 +240,7 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 		event_add(l->later, &later);
 }
 
-/* Their account outlives their processes: who comes again has what he left. */
+/* A user's account outlives the user's processes, so that reconnecting does not refill it. */
 static void forget_users(struct rsk_local *l)
 {
 	uint64_t now = rsk_clock_ns();
@@ -232,7 +251,7 @@ static void forget_users(struct rsk_local *l)
 		if (u->n || u->asked || u->foreign || !has_share(u, now) ||
 		    u->left_ns < SHARE_MOST_NS)
 			continue;
-		HASH_DEL(l->users, u); /* NOLINT(clang-analyzer-unix.Malloc): it has left */
+		HASH_DEL(l->users, u); /* NOLINT(clang-analyzer-unix.Malloc): removed before */
 		free(u);
 	}
 }
@@ -294,7 +313,7 @@ static int admit(struct rsk_local *l, int fd)
 	p->l = l;
 	p->fd = fd;
 	p->pid = who.pid;
-	/* Whom the kernel does not name is the same user as nobody. */
+	/* All users that the kernel cannot name count as one user. */
 	p->uid = rsk_user_is_one(who.uid) ? who.uid : RSK_PMA_NOBODY;
 	p->event = event_new(l->base, fd, EV_READ | EV_PERSIST, on_readable, p);
 	if (!p->event || event_add(p->event, NULL) < 0) {
@@ -310,7 +329,7 @@ static int admit(struct rsk_local *l, int fd)
 	return 0;
 }
 
-/* Else the loop would come here again at once, and again. */
+/* Stops accepting for a while; otherwise the loop would call on_knock() again at once. */
 static void pause_for(struct rsk_local *l, int error)
 {
 	static const struct timeval later = { .tv_usec = PAUSE_US };
@@ -332,7 +351,7 @@ static void on_knock(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_local *l = arg;
 
-	/* Those who knock without end must not keep us here. */
+	/* Bounded, so that processes that connect all the time do not stop the loop. */
 	for (int i = 0; i < GUESTS_AT_ONCE; i++) {
 		int guest;
 
@@ -354,7 +373,7 @@ static void on_knock(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* Of this process, which is in one network namespace for good. */
+/* The network namespace of this process, which never changes. */
 static uint64_t own_netns(void)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -365,7 +384,7 @@ static uint64_t own_netns(void)
 	return netns;
 }
 
-/* ---- what is measured ---- */
+/* ---- once a second ---- */
 
 static void on_measure(evutil_socket_t fd, short what, void *arg)
 {
@@ -400,7 +419,7 @@ int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rs
 {
 	int rc;
 
-	/* Of each process there may be two descriptors: its connection, and its statistics. */
+	/* A process may use two descriptors: its connection and its statistics. */
 	*l = (struct rsk_local){
 		.base = base,
 		.agent = maps->agent,
@@ -441,11 +460,11 @@ void rsk_local_close(struct rsk_local *l)
 	if (!l->agent)
 		return;
 	if (l->hearers.table)
-		rsk_listener_watches_write(&l->hearers); /* as it was while they were all there */
+		rsk_listener_watches_write(&l->hearers); /* with all processes still connected */
 	while (l->processes)
 		bye(l, l->processes);
 	u = l->users;
-	HASH_CLEAR(hh, l->users); /* what was in it stays a list */
+	HASH_CLEAR(hh, l->users); /* its entries are still linked as a list */
 	for (; u; u = next) {
 		next = u->hh.next;
 		free(u);

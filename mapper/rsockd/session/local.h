@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * local.h - the processes of this host, by a local socket (<rsock/local.h>): their statistics, the listening sockets
- * that they have, and the ends of connections whose other end they did not find. Of such an end the kernel is asked who
- * holds it, here and where it leads to; two processes are brought together where policy allows, each is told who the
- * other is, and of another host the port mapper is asked. Nobody is believed about anything that the kernel knows.
- * One thread.
+ * local.h - serves the processes of this host over a local socket (<rsock/local.h>): takes their
+ * statistics and their listening sockets, and looks up the peer of a connection end whose process
+ * has not found it. For such an end it asks the kernel which user holds the peer end, and whether
+ * that is on this host. Two processes of this host are introduced to each other where policy
+ * allows; for another host the port mapper's protocol is used. A process is never believed about
+ * anything that the kernel knows. daemon_open.c opens it. One thread.
  */
 #ifndef RSK_LOCAL_H
 #define RSK_LOCAL_H
@@ -48,7 +49,7 @@ struct rsk_local_told;
 	X(unlinks, "streams that make use of one no more")                                         \
 	X(unused, "mappings that no stream made use of in time")
 
-/* Questions to the port mapper that have no answer yet. */
+/* Limits of questions to the port mapper that have no answer yet. */
 #define RSK_LOCAL_ASKED_MOST 16384u
 #define RSK_LOCAL_ASKED_MOST_OF_USER 4096u
 
@@ -58,7 +59,7 @@ struct rsk_local_counters {
 #undef X
 };
 
-/* Owns all of it but the first four. */
+/* Owns everything except what the first four fields point to. */
 struct rsk_local {
 	struct event_base *base;
 	struct rsk_agent *agent; /* NULL: it is not open */
@@ -66,37 +67,43 @@ struct rsk_local {
 	const struct rsk_conf_daemon *settings;
 	int fd;
 	struct event *event, *measure, *resume, *later;
-	struct rsk_local_process *processes; /* by number */
+	struct rsk_local_process *processes; /* hash table by number */
 	struct rsk_local_user *users;
 	uint32_t next_number;
-	int first;	   /* the list of addresses to ask about first */
-	size_t rails;	   /* processes that accept rails */
-	size_t railable;   /* and those that will, too */
-	size_t max, asked; /* processes at once; questions to the port mapper that are open */
-	uint64_t netns;	   /* this daemon's, SO_NETNS_COOKIE; 0: not known */
+	int first;	   /* descriptor of the file of connect-time resolution */
+	size_t rails;	   /* number of processes that accept rails */
+	size_t railable;   /* the same, and those that are able to */
+	size_t max, asked; /* maximum of processes; number of open questions to the port mapper */
+	uint64_t netns;	   /* SO_NETNS_COOKIE of this daemon; 0: unknown */
 	struct rsk_rendezvous_table rendezvous;
 	struct rsk_listeners listeners;
 	struct rsk_listener_watches hearers;
 	struct rsk_streams streams;
 	struct rsk_sessions sessions; /* of the ledger, for streams of these processes */
 	struct rsk_port_tables port_tables;
-	struct rsk_local_told *told; /* list: of streams that policy is asked about anew */
+	struct rsk_local_told *told; /* list: streams for which policy is asked again */
 	struct rsk_local_counters count;
 };
 
-/* What processes read is written anew. 0 or -errno. */
+/*
+ * A new configuration is in force: writes the file of connect-time resolution. Returns 0 or -errno.
+ */
 int rsk_local_reloaded(struct rsk_local *l);
 
-/* Listens there. @maps: to ask other hosts with, and the agent. @max: processes at once. 0 or -errno. */
+/*
+ * Listens at @path. @maps is borrowed; it asks other hosts, and its agent decides. @max: how many
+ * descriptors the processes may use. Returns 0 or -errno; the caller calls rsk_local_close() in
+ * either case.
+ */
 int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rsk_map_client *maps,
 		   const char *path, size_t max);
-/* Whom a request could be for. False: nobody. */
+/* Finds the process that a request may be for. False: there is none. */
 bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 		      struct rsk_agent_holder *out);
 void rsk_local_close(struct rsk_local *l);
 size_t rsk_local_processes(const struct rsk_local *l);
 
-/* For the agent, with a struct rsk_local. */
+/* For the agent; its context is a struct rsk_local. */
 extern const struct rsk_agent_local_ops rsk_local_agent_ops;
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* local_parts.h - what local.c, local_process.c, local_rendezvous.c, rails.c and port_tables.c share; nobody else includes this. */
+/*
+ * local_parts.h - declarations that local.c, local_process.c, local_rendezvous.c, rails.c and
+ * port_tables.c share. No other file includes it.
+ */
 #ifndef RSK_LOCAL_PARTS_H
 #define RSK_LOCAL_PARTS_H
 
@@ -14,36 +17,38 @@
 
 struct rsk_local_user {
 	uint32_t uid;
-	size_t n;	 /* processes */
-	size_t asked;	 /* questions to the port mapper that are open, or wait for their turn */
-	size_t rails;	 /* of them, such as accept rails, or will */
-	size_t foreign;	 /* descriptors that they passed, and that are no statistics */
-	uint64_t at_ns;	 /* left_ns is of then */
-	int64_t left_ns; /* that may go into what its processes say */
-	struct rsk_local_process *put_off; /* list: those that are not listened to for now */
+	size_t n; /* number of connected processes */
+	/* questions to the port mapper that are open, or that wait for their turn */
+	size_t asked;
+	size_t rails;	 /* number of its processes that accept rails or are able to */
+	size_t foreign;	 /* number of messages with descriptors that were not statistics */
+	uint64_t at_ns;	 /* time at which left_ns was computed */
+	int64_t left_ns; /* time in ns that messages of its processes may still take up */
+	struct rsk_local_process *put_off; /* list: processes that are not read from for now */
 	UT_hash_handle hh;
 };
 
-/* One connection to the socket; a process that comes again is another one. */
+/* One connection to the socket. A process that connects again is another one. */
 struct rsk_local_process {
 	uint32_t number;
 	struct rsk_local *l;
 	int fd;
-	int32_t pid; /* as the kernel says: of who connected */
+	int32_t pid; /* of the process that connected, as the kernel reports it */
 	uint32_t uid;
 	struct event *event;
 	struct rsk_local_user *user;
-	struct rsk_local_process *prev, *next; /* of those put off */
+	struct rsk_local_process *prev, *next; /* list of those that are put off */
 	bool is_put_off;
 	struct rsk_streams_segment *segment; /* NULL: none */
-	size_t asked;			     /* questions to the port mapper that are open */
-	struct rsk_local_question *waiting;  /* list: those whose turn is to come */
+	size_t asked;			     /* open questions to the port mapper */
+	struct rsk_local_question *waiting;  /* list: questions that wait for their turn */
 	size_t n_waiting;
-	bool asks;     /* the next of them is being asked just now */
+	bool asks;     /* rsk_local_lookup_on() is running for it */
 	uint16_t rail; /* port at which it accepts rails; 0: none */
-	bool able;     /* it will, once a stream of it is wanted from elsewhere */
-	struct rsk_port_tables_one *port_table; /* NULL: it has none */
-	uint32_t holder;			/* its number there */
+	/* it will accept rails once one of its streams needs a link to another host */
+	bool able;
+	struct rsk_port_tables_one *port_table; /* NULL: none */
+	uint32_t holder;			/* its number in the port table */
 	UT_hash_handle hh;
 };
 
@@ -51,20 +56,26 @@ struct rsk_local_process {
 
 struct rsk_local_process *rsk_local_process(const struct rsk_local *l, uint32_t number);
 
-/* False: it did not get it, for it does not read, or is gone. @fd -1: none goes with it. */
+/*
+ * Sends @m, with descriptor @fd (-1: none). False: it was not sent, because the process does not
+ * read its messages or has exited.
+ */
 bool rsk_local_tell(struct rsk_local *l, struct rsk_local_process *p, struct rsk_local_msg *m,
 		    int fd);
 
-/* Is the socket, by the kernel's word, what it says, and its user's? RSK_REASON_DIRECT: yes; else why not. */
+/*
+ * Asks the kernel whether the socket is the one that the message names, and of the process's user.
+ * RSK_REASON_DIRECT: it is; else the reason why not.
+ */
 enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_local_process *p,
 				const struct rsk_local_msg *m);
 
-/* What an answer of the policy agent means for a stream. */
+/* Converts a verdict of policy into the reason that a stream's process is told. */
 enum rsk_reason rsk_local_verdict(enum rsk_pma_verdict verdict);
 
 /* ---- rails.c, local_rendezvous.c ---- */
 
-/* rails.c: flags of HELLO; checked RDMA, LINK, UNLINK. */
+/* rails.c: the flags of HELLO; checked messages RDMA, LINK, UNLINK. */
 void rsk_local_able(struct rsk_local *l, struct rsk_local_process *p, bool able);
 void rsk_local_rdma(struct rsk_local *l, struct rsk_local_process *p,
 		    const struct rsk_local_msg *m);
@@ -72,24 +83,27 @@ void rsk_local_link(struct rsk_local *l, struct rsk_local_process *p,
 		    const struct rsk_local_msg *m);
 void rsk_local_unlink(struct rsk_local *l, struct rsk_local_process *p,
 		      const struct rsk_local_msg *m);
-/* A mapping was answered to it: held until it makes use of it. False: there is no room for that. */
+/*
+ * A mapping was answered to the process: holds the reservation until a stream uses it. False: there
+ * is no room.
+ */
 bool rsk_local_promise(struct rsk_local *l, const struct rsk_local_process *p, uint64_t link,
 		       uint64_t cookie, uint64_t reservation);
 void rsk_local_rails_open(struct rsk_local *l);
 void rsk_local_rails_gone(struct rsk_local *l, struct rsk_local_process *p);
 void rsk_local_rails_close(struct rsk_local *l);
 
-/* local_rendezvous.c: a checked SEEK. */
+/* local_rendezvous.c: a checked LOOKUP. */
 void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 		      const struct rsk_local_msg *m);
 
-/* The same: it has room for answers again, perhaps; the next of its ends are asked for. */
+/* local_rendezvous.c: the process may have room for another answer; starts its next questions. */
 void rsk_local_lookup_on(struct rsk_local *l, struct rsk_local_process *p);
 
-/* The same: it is gone. */
+/* local_rendezvous.c: the process has exited. */
 void rsk_local_lookup_over(struct rsk_local_process *p);
 
-/* The same: a checked ASK. */
+/* local_rendezvous.c: a checked RESOLVE. */
 void rsk_local_resolve(struct rsk_local *l, struct rsk_local_process *p,
 		       const struct rsk_local_msg *m);
 

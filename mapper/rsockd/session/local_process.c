@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * local_process.c - one process at the local socket: it is found by its number and told something; what the kernel says
- * of a socket that it names, and what the policy agent's answer means for it.
+ * local_process.c - one process at the local socket: finds it by number, sends to it, proves a
+ * socket that it names, and converts policy's answer for it. local.c, local_rendezvous.c and
+ * rails.c call it; see local_parts.h.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -19,14 +20,14 @@ struct rsk_local_process *rsk_local_process(const struct rsk_local *l, uint32_t 
 	return p;
 }
 
-/* A full queue is for its process to read. */
+/* If the queue is full the message is dropped: the process has to read. */
 bool rsk_local_tell(struct rsk_local *l, struct rsk_local_process *p, struct rsk_local_msg *m,
 		    int fd)
 {
 	int rc = rsk_local_msg_send(p->fd, m, fd);
 
 	if (rc < 0 && rc != -EAGAIN)
-		shutdown(p->fd, SHUT_RDWR); /* its event comes, and takes it away */
+		shutdown(p->fd, SHUT_RDWR); /* the event that this causes removes it */
 	return rc == 0;
 }
 

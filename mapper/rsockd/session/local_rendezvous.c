@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * local_rendezvous.c - an end of a connection whose process did not find the other one. sock_diag(7) says whose sockets the two
- * ends are: of the same host they meet, if they may, over a socketpair that each gets half of; the other end of another
- * host's is asked for by the port mapper's protocol, as a connection upgrade. So is one of this host where either of
- * the two processes does not share memory (APART): this daemon then asks itself, and answers.
+ * local_rendezvous.c - finds the peer of a connection end whose process has not found it (LOOKUP).
+ * sock_diag(7) tells which users own the two ends. If both are on this host and may be paired, the
+ * processes get a socketpair for their link handshake. If the peer is on another host, the port
+ * mapper's protocol is used, as a connection upgrade. The same is done on this host if one of the
+ * two processes does not share memory (NO_SHM): this daemon then sends the request to itself and
+ * answers it. local.c calls this, and the agent through rsk_local_agent_ops.
  *
- * What is proven is the user: the socket that has the tuple is of the user that the process is of. That the process
- * itself holds it, only that user's own processes could contest, and they can do to each other what they like.
+ * What is proven is the user: the socket with that tuple belongs to the user of the process. Only
+ * other processes of the same user could dispute that this process holds it, and those can do
+ * anything to each other.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,9 +29,10 @@
 #define ASKED_MOST_OF_ONE 1024
 
 /*
- * What one process may have asked without an answer, or been promised and not made use of yet. A mapping is held for
- * seconds. A thousand at once, while the first link to where they lead is being made, would be over before the process
- * comes to use them, and asked for again.
+ * Limit for one process: questions without an answer, and mappings that it was promised and has not
+ * used yet. A mapping is held for seconds. If a thousand were requested while the first link to
+ * that host is being set up, they would expire before the process uses them, and be requested
+ * again.
  */
 #define AT_ONCE_OF_ONE 64
 
@@ -70,7 +74,7 @@ static bool tell_both(struct rsk_local *l, const struct rsk_rendezvous_table_end
 	int half[2];
 	bool told;
 
-	/* Two who have a link already: only the one that begins has to know which. */
+	/* If they have a link already, only the connecting end has to know which. */
 	if (link)
 		return tell_of_rendezvous(l, first, second, link, -1);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, half) < 0)
@@ -86,7 +90,10 @@ static bool tell_both(struct rsk_local *l, const struct rsk_rendezvous_table_end
 	return told;
 }
 
-/* Who could not be told waits on: the accepting end asks once more. */
+/*
+ * If one of them could not be told, the connecting end waits again; the accepting end will ask
+ * again.
+ */
 static void introduce(struct rsk_local *l, const struct rsk_rendezvous_table_end *a,
 		      const struct rsk_rendezvous_table_end *b)
 {
@@ -108,7 +115,7 @@ static bool names(const struct rsk_conf_vouch *v, uint32_t uid)
 	return false;
 }
 
-/* Streams of two users move through memory that both can write: only where the operator says so. */
+/* Streams of two users pass through memory that both can write; so the operator has to allow it. */
 static bool may_rendezvous(const struct rsk_conf_daemon *settings, uint32_t uid, uint32_t other,
 			   uint16_t service)
 {
@@ -139,22 +146,24 @@ static void lookup_here(struct rsk_local *l, struct rsk_local_process *p,
 	}
 	if (rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(), &other) != 1)
 		return;
-	/* The connection that had these names when the other one came may be gone. */
+	/*
+	 * The cookies differ if the end that waits is of an earlier connection with the same tuple.
+	 */
 	if (other.cookie == theirs->cookie)
 		introduce(l, end, &other);
 	else
 		rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(), &other);
 }
 
-/* ---- the other end on another host, or as if it was ---- */
+/* ---- the other end is on another host, or is treated so ---- */
 
 struct rsk_local_question {
 	struct rsk_local *l;
 	struct rsk_map map;
 	struct rsk_rendezvous_table_end end;
-	bool quiet; /* nobody waits for the answer */
-	struct rsk_local_question *prev,
-		*next; /* of those of its process that wait for their turn */
+	bool quiet; /* do not send the answer */
+	/* list of those of its process that wait for their turn */
+	struct rsk_local_question *prev, *next;
 };
 
 static enum rsk_reason reason_of(const struct rsk_map *m)
@@ -171,7 +180,7 @@ static enum rsk_reason reason_of(const struct rsk_map *m)
 	}
 }
 
-/* What was reserved stays so, for a stream whose process can make use of it. */
+/* Keeps the reservation for a stream if its process can use it. */
 static bool hold(const struct rsk_map *map, const struct rsk_local_process *p)
 {
 	const struct rsk_local_question *q = map->user;
@@ -182,7 +191,7 @@ static bool hold(const struct rsk_map *map, const struct rsk_local_process *p)
 				 map->answer.reservation);
 }
 
-/* The mirrored end, if it is here and waits. */
+/* The peer end, if it is on this host and waits in the rendezvous table. */
 static const struct rsk_rendezvous_table_end *waits_here(const struct rsk_local *l,
 							 const struct rsk_rendezvous_table_end *end)
 {
@@ -191,7 +200,7 @@ static const struct rsk_rendezvous_table_end *waits_here(const struct rsk_local 
 	return rsk_rendezvous_table_waits(&l->rendezvous, &mirror);
 }
 
-/* Who asked has the other end as well, by which the request was granted. */
+/* True if the asking process also holds the accepting end, for which the request was granted. */
 static bool of_one_process(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end)
 {
 	const struct rsk_rendezvous_table_end *other = waits_here(l, end);
@@ -256,7 +265,7 @@ static bool may_start(const struct rsk_local *l, const struct rsk_local_process 
 
 void rsk_local_lookup_on(struct rsk_local *l, struct rsk_local_process *p)
 {
-	/* What is answered at once comes back here: whoever is at it already goes on. */
+	/* A question that is answered at once calls this again; the outer call goes on. */
 	if (p->asks)
 		return;
 	p->asks = true;
@@ -282,7 +291,7 @@ void rsk_local_lookup_over(struct rsk_local_process *p)
 	p->n_waiting = 0;
 }
 
-/* It asks again after a while. */
+/* The process repeats its LOOKUP after a while. */
 static bool waits_already(const struct rsk_local_process *p,
 			  const struct rsk_rendezvous_table_end *end)
 {
@@ -298,7 +307,7 @@ static void ask(struct rsk_local *l, struct rsk_local_process *p,
 		const struct rsk_rendezvous_table_end *end, bool quiet)
 {
 	const struct rsk_tuple *t = &end->tuple;
-	bool of_stream = t->local_port; /* for the others connect() may wait */
+	bool of_stream = t->local_port; /* connect() may wait for an answer to the other kind */
 	struct rsk_local_question *q;
 
 	if (of_stream && waits_already(p, end))
@@ -328,7 +337,7 @@ static void ask(struct rsk_local *l, struct rsk_local_process *p,
 	}
 }
 
-/* Either's word is enough, whichever comes first. */
+/* One of the two ends is enough to exclude shared memory, whichever of them comes first. */
 static bool no_shm(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end)
 {
 	const struct rsk_rendezvous_table_end *other = waits_here(l, end);
@@ -342,7 +351,10 @@ static void ask_there(struct rsk_local *l, struct rsk_local_process *p,
 {
 	const struct rsk_rendezvous_table_end *other = waits_here(l, end);
 
-	/* It has waited to meet somebody, and has to know that it is to be come to. */
+	/*
+	 * The accepting end waits for a rendezvous on this host, and has to know that its peer will
+	 * come as from another host.
+	 */
 	if (other && !other->no_shm)
 		answer(l, rsk_local_process(l, other->process), other, RSK_REASON_REMOTE);
 	ask(l, p, end, false);
@@ -358,19 +370,25 @@ static void lookup_there(struct rsk_local *l, struct rsk_local_process *p,
 		ask_there(l, p, end);
 		return;
 	}
-	/* It waits until the other side asks us, if that has not asked already; one that waits to be met does now. */
+	/*
+	 * The accepting end waits until the connecting one asks us, unless it has done so already.
+	 * If the connecting end waits here for a rendezvous, its question is asked now.
+	 */
 	if (rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(), &other) == 1) {
 		rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(),
 					    &(struct rsk_rendezvous_table_end){ 0 });
 		ask(l, rsk_local_process(l, other.process), &other, false);
 	}
 	answer(l, p, end, RSK_REASON_REMOTE);
-	/* Who has a port yet to come says it in answer to that (rsk_local_rdma()). */
+	/* A process that has no port yet reports one in reply to that answer (rsk_local_rdma()). */
 	if (p->rail || !p->able)
 		rsk_agent_came(l->agent, &end->tuple);
 }
 
-/* What would come of it, for who asks without a stream of his own: nothing is noted, nobody is told. */
+/*
+ * Answers what a LOOKUP would lead to, for a process without a stream (DRY). Nothing is recorded,
+ * and no other process is told.
+ */
 static void lookup_dry(struct rsk_local *l, struct rsk_local_process *p,
 		       const struct rsk_rendezvous_table_end *end, int found, uint32_t their_uid)
 {
@@ -401,7 +419,7 @@ void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 	l->count.lookups++;
 	why = rsk_local_proof(l, p, m);
 	if (why != RSK_REASON_DIRECT) {
-		if (why != RSK_REASON_CLOSED) /* meanwhile: nobody waits for an answer */
+		if (why != RSK_REASON_CLOSED) /* closed meanwhile: no answer is needed */
 			answer(l, p, &end, why);
 		return;
 	}
@@ -414,7 +432,7 @@ void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 		lookup_there(l, p, &end);
 }
 
-/* Of a service, before there is a connection: CpPort 0, and the answer may be remembered. */
+/* Resolves a service before there is a connection: CpPort is 0, and the answer may be cached. */
 void rsk_local_resolve(struct rsk_local *l, struct rsk_local_process *p,
 		       const struct rsk_local_msg *m)
 {
@@ -430,7 +448,7 @@ void rsk_local_resolve(struct rsk_local *l, struct rsk_local_process *p,
 	memcpy(ap.ip, m->tuple.peer, 16);
 	l->count.asks++;
 	if (rsk_diag_source(&ap, &cp) < 0) {
-		answer(l, p, &end, RSK_REASON_NO_RNIC); /* no route: connect() will say so */
+		answer(l, p, &end, RSK_REASON_NO_RNIC); /* no route: connect() will fail, too */
 		return;
 	}
 	memcpy(end.tuple.local, cp.ip, 16);
@@ -439,8 +457,9 @@ void rsk_local_resolve(struct rsk_local *l, struct rsk_local_process *p,
 }
 
 /*
- * Whose process has the listening socket need not be known: a former one's child, or one of another daemon's time. One
- * of root's may be served by anybody.
+ * The process that holds the listening socket may be unknown: it may be a child of one that has
+ * exited, or have reported to an earlier daemon. A socket of root may be served by a process of any
+ * user.
  */
 static bool user_may_have_rails(const struct rsk_local *l, uint32_t uid)
 {
@@ -478,7 +497,10 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 		out->comes = p && p->able && !p->rail;
 		return true;
 	}
-	/* Of a connection that is not there nobody will say anything: others name ports of their own. */
+	/*
+	 * Only an existing connection is worth waiting for. Requests of other port mappers name a
+	 * CpPort of their own, for which no process will report an end.
+	 */
 	listener = rsk_listeners_find(&l->listeners, &at);
 	if (listener) {
 		out->uid = listener->uid;
@@ -486,7 +508,7 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 			     rsk_owner_lookup(&tuple, &own) == 0;
 		return true;
 	}
-	/* Who has accepted may listen no more: for one connection, as of FTP's data. */
+	/* The process may have stopped listening after accept(), as with FTP's data connections. */
 	out->comes = req->cp_port && l->railable && rsk_owner_lookup(&tuple, &own) == 0 &&
 		     rsk_user_is_one(own.uid) && user_may_have_rails(l, own.uid);
 	if (out->comes)

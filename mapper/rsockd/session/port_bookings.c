@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* port_bookings.c - see port_tables_parts.h: what is booked for boards in the policy agent's ledger. */
+/*
+ * port_bookings.c - see port_tables_parts.h: what is booked in the policy agent's ledger for each
+ * port table. port_tables.c calls it.
+ */
 #include <stdlib.h>
 #include <utlist.h>
 
 #include "port_tables_parts.h"
 #include "pma.h"
 
-#define AHEAD 4u	/* rails of a port that are booked and not reserved yet */
-#define AHEAD_SHARE 16u /* but no larger share of what its RNIC has */
+#define AHEAD 4u	/* rails of a port that are booked in advance, before they are reserved */
+#define AHEAD_SHARE 16u /* limit of these: one part in so many of what its RNIC can have */
 
 static uint64_t booked_of(const struct rsk_port_tables *b, uint32_t uid, uint32_t at)
 {
@@ -100,12 +103,15 @@ void rsk_port_tables_provide(struct rsk_port_tables *b, struct rsk_port_tables_o
 		if (!book(b, o, at))
 			break;
 	if (o->booked[at].n > want && (o->booked[at].n > want + ahead(p) || !ahead(p))) {
-		/* First nobody takes any more of it; then who has taken some meanwhile keeps it. */
+		/*
+		 * First the limit is lowered, so that no more is reserved; what was reserved
+		 * meanwhile stays booked.
+		 */
 		if (!limit(b, o, at, want) || !reserved_now(b, o, at, &used))
 			return;
 		rsk_port_tables_unbook(b, o, at, used > want ? used : want);
 	}
-	/* Also one that others' changes have kept from being written. */
+	/* Also if an earlier attempt failed because the record was busy. */
 	if (o->booked[at].n != o->booked[at].limit)
 		limit(b, o, at, o->booked[at].n);
 }

@@ -14,11 +14,14 @@
 #include "clock.h"
 #include "local_parts.h"
 
-#define PORT_TABLES_MOST 64u /* a descriptor each */
-#define USER_PORT_TABLES 8u  /* of one user */
-#define REST_NS                                                                                    \
-	2000000000ull /* a number is not given again before that: its last holder may not know yet */
-/* What is busy is not tried more often: events make some more looks, and a try costs a millisecond. */
+#define PORT_TABLES_MOST 64u /* each of them needs a descriptor */
+#define USER_PORT_TABLES 8u  /* limit for one user */
+/* A number is not reused before that, since its last holder may not know yet that it has lost it */
+#define REST_NS 2000000000ull
+/*
+ * Minimum delay between tries of a busy record: events cause additional checks, and a try takes a
+ * millisecond.
+ */
 #define LOOK_NS 500000000ull
 #define ALL_PORTS ((1u << RSK_PORT_TABLE_PORTS) - 1)
 
@@ -38,7 +41,7 @@ bool rsk_port_tables_did(struct rsk_port_tables *b, struct rsk_port_tables_one *
 	return rc == 0;
 }
 
-/* ---- what a busy record puts off ---- */
+/* ---- operations that a busy record delays ---- */
 
 static void open_record(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at)
 {
@@ -47,11 +50,14 @@ static void open_record(struct rsk_port_tables *b, struct rsk_port_tables_one *o
 		o->opens &= ~(1u << at);
 }
 
-/* Has the process of that number nothing at that port any more? */
+/* True if the process of that number has nothing reserved at that port any more. */
 static bool is_back(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at,
 		    uint32_t number)
 {
-	/* A record that is to be made anew has nobody's, and of a spoiled board nobody is given anything. */
+	/*
+	 * A record that has to be made again has no reservations; a spoiled table is given to no
+	 * process.
+	 */
 	if (!b->name[at] || o->opens & 1u << at || o->spoiled)
 		return true;
 	return !(o->busy & 1u << at) &&
@@ -67,7 +73,10 @@ static void give_back(struct rsk_port_tables *b, struct rsk_port_tables_one *o, 
 	b->count.left += !o->leaves[number];
 }
 
-/* Once a second, or some more often, whoever comes and goes meanwhile. */
+/*
+ * Called at each check, however often processes come and go; records that were busy are tried again
+ * only after LOOK_NS.
+ */
 static void try_again(struct rsk_port_tables *b, struct rsk_port_tables_one *o)
 {
 	if (o->busy && rsk_clock_ns() - o->busy_ns < LOOK_NS)
@@ -81,7 +90,7 @@ static void try_again(struct rsk_port_tables *b, struct rsk_port_tables_one *o)
 			give_back(b, o, i);
 }
 
-/* At a look's end. */
+/* The end of a check: decides whether the table counts as spoiled. */
 static void judge(struct rsk_port_tables *b, struct rsk_port_tables_one *o)
 {
 	uint64_t now = rsk_clock_ns();
@@ -125,7 +134,7 @@ static void free_place(struct rsk_port_tables *b, uint32_t at)
 
 	DL_FOREACH(b->all, o) {
 		rsk_port_tables_unbook(b, o, at, 0);
-		o->booked[at].limit = 0; /* as rsk_port_table_open() leaves it */
+		o->booked[at].limit = 0; /* as rsk_port_table_open() sets it */
 	}
 	free(b->name[at]);
 	b->name[at] = NULL;
@@ -165,7 +174,7 @@ static void say_full(struct rsk_port_tables *b, const char *name)
 	b->full = true;
 }
 
-/* All ports that there are; which place each has, and what is on the boards. */
+/* Assigns an index to each port and updates the content of all tables. */
 static void list(struct rsk_port_tables *b, const struct rsk_pma_rail_port *ports, size_t n)
 {
 	const struct rsk_pma_rail_terms terms = rsk_pma_rail_terms(b->pma);
@@ -223,7 +232,7 @@ void rsk_port_tables_check(struct rsk_port_tables *b)
 
 /* ---- processes ---- */
 
-/* A number that nobody has; 0: none. */
+/* A number that is free; 0: none. */
 static uint32_t free_number(const struct rsk_port_tables_one *o, uint64_t now_ns)
 {
 	uint32_t best = 0;
@@ -289,7 +298,7 @@ static struct rsk_port_tables_one *port_table_for(struct rsk_port_tables *b, uin
 		if (*number)
 			return o;
 	}
-	/* Who spoils them, one after the other, does not have all that there are. */
+	/* Limited, so that a user who spoils one after the other does not use up all tables. */
 	o = n < USER_PORT_TABLES ? make(b, uid) : NULL;
 	*number = o ? free_number(o, now) : 0;
 	return o;
@@ -300,7 +309,7 @@ void rsk_port_tables_join(struct rsk_port_tables *b, struct rsk_local_process *p
 	struct rsk_local_msg m = { .type = RSK_LOCAL_PORT_TABLE };
 	uint32_t number;
 
-	/* A board is shared by the processes of one user. */
+	/* A port table is shared only by processes of one user. */
 	if (p->port_table || !b->pma || p->uid == RSK_PMA_NOBODY)
 		return;
 	p->port_table = port_table_for(b, p->uid, &number);

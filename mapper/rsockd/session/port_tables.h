@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * port_tables.h - the boards (fabric/port_table.h) that rsockd shares with the processes of each user: which ports there are and
- * how they stand, and how many rails may be by each. What is on a board is a process's word: what a user's processes
- * may take in all is what is booked for their board in the policy agent's ledger, looked at once a second, a few more
- * than are reserved; so nobody has to ask for one. One thread.
+ * port_tables.h - the port tables (fabric/port_table.h) that rsockd shares with the processes of
+ * each user: the state of each port, and how many rails may be reserved on it. The content of a
+ * port table may be forged by a process. Therefore what a user's processes can take in total is
+ * limited to what is booked for their port table in the policy agent's ledger. That is adjusted
+ * once a second, to a few more than are reserved, so that a process need not ask for each rail.
+ * local.c and daemon.c call this. One thread.
  *
- * A board has room for 63 processes; those beyond have another one. With the last process it goes, and so does one
- * that somebody has spoiled, which new processes are not given.
+ * A port table has room for 63 processes; further ones get another table. It is freed with its last
+ * process. A table with content that rsockd never writes is spoiled, and is not given to new
+ * processes.
  */
 #ifndef RSK_PORT_TABLES_H
 #define RSK_PORT_TABLES_H
@@ -16,11 +19,12 @@
 #include <stddef.h>
 
 /*
- * Looks in a row, half a second apart or more, at which records of a board are busy whatever is tried, until it is
- * taken as one that somebody has spoiled. Processes that do with it what they may change a record now and then, within
- * a microsecond, and keep no lock: all 63 that take all they may at once are done with that long before the next look.
- * Eight looks are somebody's who wants it so, or a machine on which nothing goes on; and for no longer do the dead's
- * rails, and a port that has come, wait for him.
+ * After so many consecutive checks, half a second or more apart, at which a record of a port table
+ * was busy through all tries, the table counts as spoiled. A well-behaved process changes a record
+ * now and then, within a microsecond, and keeps no lock; 63 of them that take all they may at once
+ * are done long before the next check. Eight busy checks mean that a process does it on purpose, or
+ * that the machine does not run anything. During that time the rails of dead processes and a new
+ * port have to wait.
  */
 #define RSK_PORT_TABLES_BUSY_LOOKS 8u
 
@@ -40,29 +44,32 @@ struct rsk_port_tables_counters {
 #undef X
 };
 
-/* Owns the boards. */
+/* Owns the port tables. */
 struct rsk_port_tables {
 	struct rsk_pma *pma;
-	char *name[RSK_PORT_TABLE_PORTS]; /* of the port that has this place; NULL: none */
-	struct rsk_port_table_data table; /* as it is on all of them */
+	char *name[RSK_PORT_TABLE_PORTS]; /* name of the port at this index; NULL: none */
+	struct rsk_port_table_data table; /* content of all of them */
 	struct rsk_port_tables_one *all;  /* list */
 	size_t n;
-	bool full; /* there are more ports than a board has places; it was said */
+	bool full; /* there are more ports than a table has room for; this was logged */
 	struct rsk_port_tables_counters count;
 };
 
 void rsk_port_tables_open(struct rsk_port_tables *b, struct rsk_pma *pma);
-void rsk_port_tables_close(struct rsk_port_tables *b); /* no process has one any more */
+void rsk_port_tables_close(struct rsk_port_tables *b); /* called when no process has one any more */
 
-/* It may make rails: it is given a number at a board of its user's, and told so. */
+/*
+ * The process may make rails: gives it a number in a port table of its user, and sends it both. No
+ * effect if it has one.
+ */
 void rsk_port_tables_join(struct rsk_port_tables *b, struct rsk_local_process *p);
-/* It is gone, for sure. */
+/* The process is known to have exited. */
 void rsk_port_tables_gone(struct rsk_port_tables *b, struct rsk_local_process *p);
 
-/* Once a second, and when a port's state, or what there is of ports, has changed. */
+/* Called once a second, and when a port was added, removed or has changed its state. */
 void rsk_port_tables_check(struct rsk_port_tables *b);
 
-/* Rails that are reserved by the port of that name: at most what is booked for them. */
+/* Rails that are reserved on the port of that name; at most what is booked for them. */
 uint64_t rsk_port_tables_reserved(const struct rsk_port_tables *b, const char *port);
 
 #endif

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* port_tables_parts.h - what port_tables.c and port_bookings.c share; nobody else includes this. */
+/*
+ * port_tables_parts.h - declarations that port_tables.c and port_bookings.c share. No other file
+ * includes it.
+ */
 #ifndef RSK_PORT_TABLES_PARTS_H
 #define RSK_PORT_TABLES_PARTS_H
 
 #include "port_table.h"
 #include "port_tables.h"
 
-/* What is booked of a port for a board. */
+/* What is booked for a port table on one port. */
 struct rsk_port_tables_booked {
 	uint64_t *ids;
 	uint32_t n, room;
-	uint32_t limit; /* of rails, that stands at the record */
+	uint32_t limit; /* limit in rails that was written to the record */
 };
 
 struct rsk_port_tables_one {
@@ -19,17 +22,20 @@ struct rsk_port_tables_one {
 	uint32_t uid;
 	bool spoiled;
 	uint32_t processes;
-	uint64_t given; /* a bit for each number */
+	uint64_t given; /* bit mask of assigned numbers */
 	uint64_t left_ns[RSK_PORT_TABLE_HOLDERS];
 	/*
-	 * A bit for each port. By number: where that process' share is to be given back yet; nobody is given the number
-	 * until then.
+	 * Bit masks of ports. For each number: the ports at which its reservations still have to be
+	 * released; the number is not assigned until then.
 	 */
 	uint32_t leaves[RSK_PORT_TABLE_HOLDERS];
-	uint32_t opens; /* whose record is to be made yet */
-	uint32_t busy; /* whose record was busy: it is let alone until a look half a second later */
-	uint32_t busy_looks; /* in a row */
-	uint64_t busy_ns;    /* when the last of them was counted */
+	uint32_t opens; /* ports whose record still has to be made */
+	/*
+	 * Ports whose record was busy; they are not tried again until a check half a second later
+	 */
+	uint32_t busy;
+	uint32_t busy_looks; /* consecutive ones */
+	uint64_t busy_ns;    /* time at which the last of them was counted */
 	struct rsk_port_tables_booked booked[RSK_PORT_TABLE_PORTS];
 	struct rsk_port_tables_one *prev, *next;
 };
@@ -38,24 +44,31 @@ struct rsk_pma_rail_port;
 
 /* ---- port_tables.c ---- */
 
-/* Nobody can be believed who has it. What is booked for it stays until they are gone. */
+/*
+ * Marks the table as spoiled: no process that has it can be believed. What is booked for it stays
+ * until they have exited.
+ */
 void rsk_port_tables_spoiled(struct rsk_port_tables *b, struct rsk_port_tables_one *o);
 /*
- * What an operation at the record of that port came to: was it done? That it was busy is no harm, unless it stays so
- * (RSK_PORT_TABLES_BUSY_LOOKS); any other failure is.
+ * Evaluates the result @rc of an operation on the record of port @at. Returns true if it succeeded.
+ * -EBUSY is harmless unless it persists (RSK_PORT_TABLES_BUSY_LOOKS); any other error spoils the
+ * table.
  */
 bool rsk_port_tables_did(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at,
 			 int rc);
 
 /* ---- port_bookings.c ---- */
 
-/* Of the port at that place: as many as are reserved are booked, and some more. */
+/* Books as many rails on port @at as are reserved, and some more. */
 void rsk_port_tables_provide(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at,
 			     const struct rsk_pma_rail_port *p);
-/* What is booked is given back, but for @keep. */
+/* Releases all bookings except @keep of them. */
 void rsk_port_tables_unbook(struct rsk_port_tables *b, struct rsk_port_tables_one *o, uint32_t at,
 			    uint64_t keep);
-/* Rails reserved there: no more than are booked, whatever the board says. 0; -errno: that many are. */
+/*
+ * Number of rails that are reserved there; at most those that are booked, whatever the port table
+ * says. Returns 0; or -errno, then *out is the number of booked ones.
+ */
 int rsk_port_tables_reserved_at(struct rsk_port_tables_one *o, uint32_t at, uint64_t *out);
 
 #endif

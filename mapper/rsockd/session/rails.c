@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rails.c - rails between hosts, as far as processes tell of them: where each accepts them, and which of its streams
- * makes use of which mapping. A mapping that was answered to a process is held for it; who comes to one is let in if
- * that is just what was granted, to that process. What is held is given back with the stream, or with its process.
+ * rails.c - rails between hosts, as far as processes report them: the port at which each process
+ * accepts them, and which of its streams uses which mapping. A mapping that was answered to a
+ * process is held for it. A peer that connects is admitted only if exactly this was granted to this
+ * process. What is held is released with the stream or with its process. local.c calls it; see
+ * local_parts.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,7 @@
 #include "local_parts.h"
 #include "pm_msg.h"
 
-/* ---- where ---- */
+/* ---- where processes accept rails ---- */
 
 static void recount(struct rsk_local *l, struct rsk_local_process *p, uint16_t rail, bool able)
 {
@@ -30,7 +32,7 @@ void rsk_local_able(struct rsk_local *l, struct rsk_local_process *p, bool able)
 	recount(l, p, p->rail, able);
 }
 
-/* An end of it that has been sought from elsewhere can now be answered for. */
+/* A PMReq may be waiting for this accepting end; now it can be answered. */
 static void has_come(void *ctx, const struct rsk_rendezvous_table_end *end)
 {
 	struct rsk_local *l = ctx;
@@ -48,7 +50,7 @@ void rsk_local_rdma(struct rsk_local *l, struct rsk_local_process *p, const stru
 		rsk_rendezvous_table_each(&l->rendezvous, p->number, has_come, l);
 }
 
-/* ---- what is held ---- */
+/* ---- reservations ---- */
 
 static void release(void *ctx, uint64_t reservation)
 {
@@ -111,7 +113,7 @@ static enum rsk_reason begin_use(struct rsk_local *l, const struct rsk_local_pro
 
 /* ---- the accepting end ---- */
 
-/* The name that the PMReq of this connection has. */
+/* The names of this connection as its PMReq has them. */
 static struct rsk_pm_msg name_of(const struct rsk_local_msg *m, bool connecting)
 {
 	const struct rsk_tuple *t = &m->tuple;
@@ -134,7 +136,7 @@ static enum rsk_reason let_in(struct rsk_local *l, const struct rsk_local_proces
 	struct rsk_pm_addr at = { .port = m->port, .ipv = (uint8_t)m->ipv };
 	uint64_t reservation;
 
-	/* The answer may have been lost: it is asked once more. */
+	/* A repeated request: the answer may have been lost. */
 	if (s)
 		return s->used && s->cookie == m->cookie ? RSK_REASON_MAPPED :
 							   RSK_REASON_NOT_HOLDER;
@@ -152,7 +154,7 @@ static enum rsk_reason let_in(struct rsk_local *l, const struct rsk_local_proces
 	return RSK_REASON_MAPPED;
 }
 
-/* ---- in use since before this daemon ---- */
+/* ---- streams that used a mapping before this daemon was started ---- */
 
 struct rsk_local_told {
 	struct rsk_local *l;
@@ -175,7 +177,10 @@ static void told_decided(void *user, const struct rsk_pma_answer *answer)
 	enum rsk_reason why = rsk_local_verdict(answer->verdict);
 
 	rsk_agent_count(l->agent, answer->verdict);
-	/* What it is said to be on is no device of ours, as far as we are the ones to say. */
+	/*
+	 * The address that the process names is not one of our devices. (With a central agent it
+	 * decides.)
+	 */
 	if (why == RSK_REASON_MAPPED && !answer->device && !l->agent->ask.link) {
 		rsk_pma_release(l->agent->pma, answer->reservation);
 		why = RSK_REASON_NO_RNIC;
@@ -195,7 +200,10 @@ static void told_decided(void *user, const struct rsk_pma_answer *answer)
 	forget(t);
 }
 
-/* Whatever was granted once: by the rules and limits of now, on the device that it is on. */
+/*
+ * Decides by the present rules and limits, on the device that the link uses, whatever was granted
+ * before.
+ */
 static void again(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
 {
 	bool connecting = m->flags & RSK_LOCAL_CONNECTING;
@@ -222,7 +230,7 @@ static void again(struct rsk_local *l, struct rsk_local_process *p, const struct
 		told_decided(t, &answer);
 }
 
-/* ---- what they say ---- */
+/* ---- messages ---- */
 
 void rsk_local_link(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
 {
@@ -248,7 +256,7 @@ void rsk_local_unlink(struct rsk_local *l, struct rsk_local_process *p,
 	rsk_local_lookup_on(l, p);
 }
 
-/* ---- their life ---- */
+/* ---- start and end ---- */
 
 void rsk_local_rails_open(struct rsk_local *l)
 {

@@ -16,13 +16,23 @@
 
 #define REMEMBERED_MOST 1024
 #define REMEMBERED_OF_USER 128
-/* Records in one reading: of a user, beyond which no further segment of his is begun; of all. */
+/*
+ * Limits of records in one reading: of a user, after which no other segment of that user is begun;
+ * of all users.
+ */
 #define RECORDS_OF_USER RSK_STATS_STREAMS
 #define RECORDS_OF_ALL (4 * RSK_STATS_STREAMS)
 #define RECORDS_AT_ONCE 64u
-#define IDLE_SHARE 19 /* so many times as long as a reading took nobody has another one made */
+/*
+ * A reading on request is made only after so many times the duration of the last one have passed.
+ */
+#define IDLE_SHARE 19
 
-/* No host's memory is faster: a terabit in a second. Streams can be older than our acquaintance by so much. */
+/*
+ * No host's memory is faster: about a terabit per second. A stream may be older than the time at
+ * which its segment was taken, by ACQUAINTED_NS; one that ended up to ENDED_BEFORE_NS earlier is
+ * counted.
+ */
 #define BYTES_IN_NS 128u
 #define ACQUAINTED_NS 10000000000ull
 #define ENDED_BEFORE_NS 1000000000ull
@@ -33,22 +43,25 @@ struct identity {
 
 struct rsk_streams_user {
 	uint32_t uid;
-	uint32_t left; /* records, in this reading */
+	uint32_t left; /* records that may still be read in this reading */
 	size_t segments, remembered;
 	UT_hash_handle hh;
 };
 
-/* One that nobody holds is remembered for a while: a process of its family may come yet, or one of it again. */
+/*
+ * A segment that no process holds is remembered for a while: another process of its family may
+ * come, or one of them may connect again.
+ */
 struct rsk_streams_segment {
 	struct identity id;
-	int fd; /* -1: only remembered */
+	int fd; /* -1: it is only remembered */
 	uint32_t refs;
-	bool of_many; /* processes of several users have it: each says what it likes in it */
-	struct rsk_streams_user *user; /* the first */
+	bool of_many; /* processes of several users have it, and each can write anything into it */
+	struct rsk_streams_user *user; /* of the first process */
 	uint64_t created_ns, taken_ns, read_ns;
-	struct rsk_streams_counters last; /* told so far: a counter never goes back */
+	struct rsk_streams_counters last; /* reported so far: a counter never decreases */
 	uint16_t open[RSK_STREAM_MODES][RSK_REASON_COUNT];
-	struct rsk_streams_segment *prev, *next; /* held or remembered */
+	struct rsk_streams_segment *prev, *next; /* in one of the lists held and remembered */
 	UT_hash_handle hh;
 };
 
@@ -106,8 +119,8 @@ static bool read_all(int fd, void *buf, size_t bytes, off_t at)
 }
 
 /*
- * Neither shrunk nor grown: who could grow it could have the kernel at work on it for long, and let us wait. Its first
- * words, as they are now.
+ * Checks seals and size, and reads the first fields of the header. The size has to be fixed: a
+ * process that could grow the file could keep the kernel busy with it, and make us wait.
  */
 static bool is_segment(int fd, const struct stat *st, struct rsk_stats_header *h)
 {
@@ -139,7 +152,7 @@ static void forget(struct rsk_streams *all, struct rsk_streams_segment *s)
 	free(s);
 }
 
-/* Who comes and goes all the time has no others forgotten. */
+/* A user whose processes come and go all the time displaces only the user's own segments. */
 static void remember(struct rsk_streams *all, struct rsk_streams_segment *s)
 {
 	struct rsk_streams_segment *oldest = all->remembered;
@@ -164,7 +177,7 @@ static void hold(struct rsk_streams *all, struct rsk_streams_segment *s, int fd,
 	s->read_ns = now_ns > ENDED_BEFORE_NS ? now_ns - ENDED_BEFORE_NS : 0;
 	s->user->segments++;
 	all->n++;
-	/* Read before those that were read already. */
+	/* Read before those that have been read already. */
 	DL_PREPEND(all->held, s);
 }
 
@@ -182,13 +195,16 @@ static struct rsk_streams_segment *make(struct rsk_streams *all, const struct id
 	return s;
 }
 
-/* One that is remembered, if it is that file still, of that user; else anew. NULL: no memory. */
+/*
+ * Uses the remembered segment if it is the same file, of the same user; else makes a new one. NULL:
+ * out of memory.
+ */
 static struct rsk_streams_segment *again(struct rsk_streams *all, struct rsk_streams_segment *s,
 					 const struct identity *id, uint64_t created_ns,
 					 struct rsk_streams_user *user)
 {
 	if (s && (created_ns != s->created_ns || s->user != user)) {
-		user->segments++; /* it is not to go with its last one */
+		user->segments++; /* so that forget() does not free the user */
 		forget(all, s);
 		user->segments--;
 		s = NULL;
@@ -211,7 +227,10 @@ struct rsk_streams_segment *rsk_streams_take(struct rsk_streams *all, int fd, ui
 	struct stat st;
 	int own;
 
-	/* Seals first: a file that is no memfd may have a server that never answers fstat(). */
+	/*
+	 * The seals first: a file that is not a memfd may be on a file system whose server never
+	 * answers fstat().
+	 */
 	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0) {
 		all->refused++;
 		return NULL;
@@ -265,7 +284,7 @@ static void count_open(struct rsk_streams_segment *s, const struct rsk_stats_str
 	count->tcp_bytes += r->tx_tcp_bytes + r->rx_tcp_bytes;
 }
 
-/* When the stream ended whose record it is; 0: it has not, or nobody can say. */
+/* Time at which the stream of this record ended; 0: it has not ended, or that is unknown. */
 static uint64_t ended_at(const struct rsk_stats_stream *r)
 {
 	uint64_t last;
@@ -276,7 +295,7 @@ static uint64_t ended_at(const struct rsk_stats_stream *r)
 	return rsk_stats_event_kind(last) == RSK_EVENT_CLOSED ? rsk_stats_event_time_ns(last) : 0;
 }
 
-/* Of @total, whose sum does not wrap, no more than can be true. */
+/* Sums the bytes to *total. False: the sum wraps, or is more than can be true. */
 static bool plausible(const struct rsk_streams_segment *s, const struct rsk_stats_stream *r,
 		      uint64_t ended_ns, uint64_t *total)
 {
@@ -324,7 +343,9 @@ static void read_processes(const struct rsk_streams_segment *s, struct rsk_strea
 	}
 }
 
-/* The first record from @at on of which anything was ever written; RSK_STATS_STREAMS or more: there is none. */
+/*
+ * The first record at or after @at that was ever written; RSK_STATS_STREAMS or more: there is none.
+ */
 static size_t next_written(int fd, size_t at)
 {
 	off_t base = offsetof(struct rsk_stats_segment, stream);
@@ -333,7 +354,7 @@ static size_t next_written(int fd, size_t at)
 	return is < 0 ? RSK_STATS_STREAMS : (size_t)(is - base) / sizeof(struct rsk_stats_stream);
 }
 
-/* Behind all that is open or was ever used: two hints. */
+/* End of the records that are open or were ever used, according to two hints in the header. */
 static size_t end_of(const struct rsk_stats_header *h)
 {
 	size_t word = RSK_STATS_STREAMS / 64, end;
@@ -344,7 +365,7 @@ static size_t end_of(const struct rsk_stats_header *h)
 	return word * 64 > end ? word * 64 : end;
 }
 
-/* Returns how many. */
+/* Returns the number of records that were read. */
 static uint32_t read_records(struct rsk_streams *all, struct rsk_streams_segment *s,
 			     uint64_t now_ns, struct rsk_streams_counters *count)
 {
@@ -380,8 +401,9 @@ static void no_less(uint64_t *last, uint64_t now)
 }
 
 /*
- * A stream that ends meanwhile is counted twice or not at all this time, and one of a killed process is forgotten by
- * its family: hence no_less(). Returns the number of records.
+ * A stream that ends during the reading is counted twice or not at all this time, and a stream of a
+ * killed process is dropped by the other processes of its family: no_less() hides both. Returns the
+ * number of records that were read.
  */
 static uint32_t read_segment(struct rsk_streams *all, struct rsk_streams_segment *s,
 			     uint64_t now_ns)
@@ -398,7 +420,7 @@ static uint32_t read_segment(struct rsk_streams *all, struct rsk_streams_segment
 #undef X
 	no_less(&s->last.ring_bytes, now.ring_bytes);
 	no_less(&s->last.tcp_bytes, now.tcp_bytes);
-	return n + RECORDS_AT_ONCE; /* what else there is of it */
+	return n + RECORDS_AT_ONCE; /* for the rest of the segment */
 }
 
 static void charge(struct rsk_streams_user *u, uint32_t read)
@@ -455,7 +477,10 @@ void rsk_streams_put(struct rsk_streams *all, struct rsk_streams_segment *s, uin
 {
 	if (!s || --s->refs)
 		return;
-	/* Who comes and goes all the time has no more read for that than who stays. */
+	/*
+	 * A process that comes and goes all the time gets no larger share of the reading than one
+	 * that stays.
+	 */
 	if (s->user->left)
 		charge(s->user, read_segment(all, s, now_ns));
 	else
@@ -474,7 +499,7 @@ void rsk_streams_fini(struct rsk_streams *all)
 	struct rsk_streams_segment *s = all->segments, *next;
 	struct rsk_streams_user *u = all->users, *other;
 
-	/* The tables go; what was in them stays a list. */
+	/* The tables are emptied; their entries are still linked as a list. */
 	HASH_CLEAR(hh, all->segments);
 	HASH_CLEAR(hh, all->users);
 	for (; s; s = next) {

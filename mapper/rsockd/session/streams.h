@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * streams.h - the statistics segments (rsock/stats.h) that processes have handed over: streams that are open, by mode
- * and reason, what all of them have done so far, and what those carried that ended. A segment is another user's file:
- * its figures may be wrong, nothing else. It is read, never mapped: a look at a mapped hole would have the kernel make
- * a page of it, on our account. How much is read at a time is bounded, for each user and for all. One thread.
+ * streams.h - the statistics segments (rsock/stats.h) that processes have handed over: the number
+ * of open streams by mode and reason, the sums of their counters, and how much each ended stream
+ * carried. A segment is a file of another user: its figures may be wrong, but they can do no other
+ * harm. It is read and never mapped, since access to a hole in a mapping would make the kernel
+ * allocate a page on our account. The amount that is read at a time is limited, for each user and
+ * in total. local.c and metrics.c call this. One thread.
  */
 #ifndef RSK_STREAMS_H
 #define RSK_STREAMS_H
@@ -15,7 +17,7 @@
 
 enum rsk_stream_mode {
 	RSK_STREAM_TCP,
-	RSK_STREAM_HALF, /* one direction is accelerated */
+	RSK_STREAM_HALF, /* one direction is on the ring */
 	RSK_STREAM_DIRECT,
 	RSK_STREAM_MODES
 };
@@ -32,7 +34,7 @@ struct rsk_streams_counters {
 #define X(name, text) uint64_t name;
 	RSK_STREAMS_COUNTERS(X)
 #undef X
-	uint64_t ring_bytes, tcp_bytes; /* both ways */
+	uint64_t ring_bytes, tcp_bytes; /* sent and received */
 };
 
 struct rsk_streams_figures {
@@ -41,8 +43,8 @@ struct rsk_streams_figures {
 };
 
 /*
- * A stream that ended: whose process said so, the ports that are known of it (0: not), and its bytes of both ways: not
- * more than the memory of a host could have carried while it was open.
+ * A stream has ended. @uid: the user of the process that reported it; ports: 0 if unknown; @bytes:
+ * sent and received, at most what the memory of a host could have transferred while it was open.
  */
 typedef void rsk_streams_ended_fn(void *ctx, uint32_t uid, uint16_t local_port, uint16_t peer_port,
 				  uint64_t bytes);
@@ -50,27 +52,31 @@ typedef void rsk_streams_ended_fn(void *ctx, uint32_t uid, uint16_t local_port, 
 struct rsk_streams_segment;
 struct rsk_streams_user;
 
-/* All zero but max, ended and ctx is an empty one. Owns a descriptor for each segment. */
+/* All zero, except for max, ended and ctx, is an empty one. Owns a descriptor for each segment. */
 struct rsk_streams {
-	size_t max; /* segments at once, half of them of one user at the most */
+	size_t max; /* limit of segments; one user may have half of them */
 	rsk_streams_ended_fn *ended;
 	void *ctx;
-	struct rsk_streams_segment
-		*segments; /* by the file's identity: a family of processes hands over one */
-	struct rsk_streams_segment *held;	/* list: the one read longest ago is first */
-	struct rsk_streams_segment *remembered; /* list, by age: those that nobody holds */
+	/* hash table by the file's identity: a family of processes hands over one */
+	struct rsk_streams_segment *segments;
+	/* list: the one that was read longest ago is first */
+	struct rsk_streams_segment *held;
+	/* list, oldest first: those that no process holds any more */
+	struct rsk_streams_segment *remembered;
 	struct rsk_streams_user *users;
 	size_t n, n_remembered;
-	uint64_t read_ns, cost_ns; /* of the last rsk_streams_read() */
-	uint64_t refused;	   /* segments that there was no room for, or that are none */
-	uint64_t put_off;	   /* times that one was to be read later: its user had his share */
-	uint64_t implausible;	   /* streams that said more than they can have carried */
-	struct rsk_streams_counters gone; /* of segments that are forgotten */
+	uint64_t read_ns, cost_ns; /* time and duration of the last rsk_streams_read() */
+	/* segments that were refused: there was no room, or they were invalid */
+	uint64_t refused;
+	/* times that one was not read, since its user's share was used up */
+	uint64_t put_off;
+	uint64_t implausible; /* streams that reported more bytes than they can have carried */
+	struct rsk_streams_counters gone; /* sums of forgotten segments */
 };
 
 /*
- * @fd stays the caller's; @uid: of the process that handed it over. NULL: it is no such segment, or there is no room or
- * memory.
+ * Takes a segment. @fd stays the caller's; @uid: the user of the process that handed it over. NULL:
+ * it is not a segment, or there is no room or memory.
  */
 struct rsk_streams_segment *rsk_streams_take(struct rsk_streams *all, int fd, uint32_t uid,
 					     uint64_t now_ns);
@@ -78,15 +84,16 @@ void rsk_streams_put(struct rsk_streams *all, struct rsk_streams_segment *s, uin
 void rsk_streams_fini(struct rsk_streams *all);
 
 /*
- * Reads them once more, and tells ended() of streams that did since. Each user's share is a whole segment and what
- * remains of it by then; who has had it waits for the next time. It takes some microseconds a segment, and one for each
+ * Reads the segments again, and calls ended() for streams that have ended since. A user's share is
+ * the records of one full segment; the segment in which it is used up is still read to its end, and
+ * the others wait for the next time. It takes some microseconds for each segment, and one for each
  * ten streams that a process ever had at once.
  */
 void rsk_streams_read(struct rsk_streams *all, uint64_t now_ns);
-/* The same for who asks at any time: not if most of the time would go into it. */
+/* The same on request, at any time; does nothing if reading would take up too much of the time. */
 void rsk_streams_read_anew(struct rsk_streams *all, uint64_t now_ns);
 
-/* All of it, as it was read last. */
+/* The sums, as they were read last. */
 void rsk_streams_figures(struct rsk_streams *all, struct rsk_streams_figures *out);
 
 #endif
