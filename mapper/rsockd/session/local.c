@@ -93,7 +93,7 @@ static void bye(struct rsk_local *l, struct rsk_local_process *p)
 	rsk_rendezvous_table_gone(&l->rendezvous, p->number);
 	rsk_local_rails_gone(l, p);
 	rsk_port_tables_gone(&l->port_tables, p);
-	rsk_listener_watches_gone(&l->hearers, p->number);
+	rsk_listener_watches_gone(&l->listener_watches, p->number);
 	rsk_streams_put(&l->streams, p->segment, rsk_clock_ns());
 	HASH_DEL(l->processes, p);
 	p->user->n--;
@@ -129,7 +129,8 @@ static void listens(struct rsk_local *l, struct rsk_local_process *p, const stru
 				  .ipv = m->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6 };
 
 	memcpy(at.ip, m->tuple.local, sizeof(at.ip));
-	if (rsk_listener_watches_add(&l->hearers, p->number, p->uid, &at, m->cookie) == -ENOSPC)
+	if (rsk_listener_watches_add(&l->listener_watches, p->number, p->uid, &at, m->cookie) ==
+	    -ENOSPC)
 		l->count.listens_refused++;
 }
 
@@ -329,7 +330,7 @@ static int admit(struct rsk_local *l, int fd)
 	return 0;
 }
 
-/* Stops accepting for a while; otherwise the loop would call on_knock() again at once. */
+/* Stops accepting for a while; otherwise the loop would call on_accept() again at once. */
 static void pause_for(struct rsk_local *l, int error)
 {
 	static const struct timeval later = { .tv_usec = PAUSE_US };
@@ -347,7 +348,7 @@ static void on_resume(evutil_socket_t fd, short what, void *arg)
 	event_add(l->event, NULL);
 }
 
-static void on_knock(evutil_socket_t fd, short what, void *arg)
+static void on_accept(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_local *l = arg;
 
@@ -396,8 +397,8 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 	for (struct rsk_local_process *p = unused ? l->processes : NULL; p; p = p->hh.next)
 		rsk_local_lookup_on(l, p);
 	forget_users(l);
-	rsk_listener_watches_sweep(&l->hearers);
-	rsk_listener_watches_write(&l->hearers);
+	rsk_listener_watches_sweep(&l->listener_watches);
+	rsk_listener_watches_write(&l->listener_watches);
 	rsk_port_tables_check(&l->port_tables);
 }
 
@@ -436,7 +437,7 @@ int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rs
 	l->fd = rsk_unix_listen(path, SOCK_SEQPACKET, BACKLOG);
 	if (l->fd < 0)
 		return l->fd;
-	rc = rsk_listener_watches_open(&l->hearers, &l->listeners, path);
+	rc = rsk_listener_watches_open(&l->listener_watches, &l->listeners, path);
 	if (rc < 0)
 		return rc;
 	l->first = rsk_first_contact_open(path);
@@ -445,7 +446,7 @@ int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rs
 	rc = rsk_local_reloaded(l);
 	if (rc < 0)
 		return rc;
-	l->event = event_new(base, l->fd, EV_READ | EV_PERSIST, on_knock, l);
+	l->event = event_new(base, l->fd, EV_READ | EV_PERSIST, on_accept, l);
 	l->resume = evtimer_new(base, on_resume, l);
 	l->later = evtimer_new(base, on_later, l);
 	if (!l->event || !l->resume || !l->later || event_add(l->event, NULL) < 0)
@@ -459,8 +460,9 @@ void rsk_local_close(struct rsk_local *l)
 
 	if (!l->agent)
 		return;
-	if (l->hearers.table)
-		rsk_listener_watches_write(&l->hearers); /* with all processes still connected */
+	if (l->listener_watches.table)
+		rsk_listener_watches_write(
+			&l->listener_watches); /* with all processes still connected */
 	while (l->processes)
 		bye(l, l->processes);
 	u = l->users;
@@ -484,7 +486,7 @@ void rsk_local_close(struct rsk_local *l)
 	if (l->first >= 0)
 		close(l->first);
 	rsk_rendezvous_table_fini(&l->rendezvous);
-	rsk_listener_watches_close(&l->hearers);
+	rsk_listener_watches_close(&l->listener_watches);
 	rsk_listeners_fini(&l->listeners);
 	rsk_streams_fini(&l->streams);
 	l->agent = NULL;

@@ -77,7 +77,7 @@ struct rsk_local {
 	uint64_t netns;	   /* SO_NETNS_COOKIE of this daemon; 0: unknown */
 	struct rsk_rendezvous_table rendezvous;
 	struct rsk_listeners listeners;
-	struct rsk_listener_watches hearers;
+	struct rsk_listener_watches listener_watches;
 	struct rsk_streams streams;
 	struct rsk_sessions sessions; /* of the ledger, for streams of these processes */
 	struct rsk_port_tables port_tables;
