@@ -115,10 +115,12 @@ def a_reload_changes_what_is_decided(t):
     b.write_config(**serving(b, rules=[{"name": "roots", "side": "ap",
                                         "when": {"users": ["root", "nobody"]}}]))
     b.post("/v1/reload", {})
-    for user, verdict in ((0, "map"), (1, "no-rule")):
+    for user, verdict in ((0, "map"), (1, "no-rule"), (2**32 - 2, "no-rule")):
         t.equal(b.post("/v1/explain", {"side": "ap", "ip": b.ip, "port": 6000, "from": a.ip,
                                        "user": user})["verdict"],
                 verdict, f"user {user}")
+    t.check(b.post("/v1/explain", {"side": "ap", "ip": b.ip, "port": 6000, "from": a.ip,
+                                   "user": 2**32}, status=400)["error"], "no user id")
 
 
 @case(timeout=60)

@@ -122,8 +122,17 @@ Test(pma_json, reports_and_numbers)
 	"\"others_bps\":0"
 #define REPORT WHO ",\"resume\":true,\"part\":0,\"last\":true,\"load\":0"
 #define NEED "\"bps\":1,\"memory_maps\":1,\"connections\":1"
+/* As long as a name may be, and one byte longer. */
+#define LONGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
+_Static_assert(sizeof(LONGEST) == RSK_ASK_NAME, "a name of the greatest length");
+
 #define ANSWER                                                                                     \
 	"\"rule\":\"\",\"device\":\"\",\"port\":0,\"pm_time\":0,\"priority\":0,\"dscp\":0,\"rate\":0," NEED
+
+#define NAMED(rule)                                                                                \
+	"{\"answers\":[{\"id\":1,\"verdict\":\"limit\",\"lease_ms\":0,\"rule\":\"" rule            \
+	"\",\"device\":\"\",\"port\":0,\"pm_time\":0,\"priority\":0,\"dscp\":0,\"rate\":0," NEED   \
+	"}]}"
 
 static int take_questions(json_t *b)
 {
@@ -219,6 +228,8 @@ static const struct {
 	  "{\"answers\":[{\"id\":1,\"verdict\":\"no\",\"lease_ms\":0," ANSWER "}]}" },
 	{ take_answers, false,
 	  "{\"answers\":[{\"id\":1,\"verdict\":\"limit\",\"lease_ms\":86400001," ANSWER "}]}" },
+	{ take_answers, true, NAMED(LONGEST) },
+	{ take_answers, false, NAMED(LONGEST "f") },
 	{ take_answers, false, "{\"answers\":{}}" },
 	{ take_answers, false, "{}" },
 	{ take_hold, true, "{\"hold_ms\":1}" },

@@ -69,9 +69,12 @@ static bool numbers_of(json_t *object, struct number *numbers, size_t n)
 
 static bool name_of(const json_t *v, char out[static RSK_ASK_NAME])
 {
-	if (!json_is_string(v) || json_string_length(v) != strlen(json_string_value(v)))
+	size_t len = json_is_string(v) ? json_string_length(v) : RSK_ASK_NAME;
+
+	if (len >= RSK_ASK_NAME || len != strlen(json_string_value(v)))
 		return false;
-	return snprintf(out, RSK_ASK_NAME, "%s", json_string_value(v)) >= 0;
+	memcpy(out, json_string_value(v), len + 1);
+	return true;
 }
 
 /* True if @object has no keys except these. */

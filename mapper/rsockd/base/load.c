@@ -32,6 +32,7 @@ int rsk_load_check(struct rsk_load *l, uint64_t now_ns, double *load)
 
 	if (l->read_ns && now_ns - l->read_ns < EACH_NS)
 		return 0;
+	errno = 0;
 	if (lseek(l->fd, 0, SEEK_SET) < 0 || (n = read(l->fd, text, sizeof(text) - 1)) <= 0)
 		return errno ? -errno : -EIO;
 	text[n] = 0;

@@ -228,11 +228,13 @@ static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 	struct rsk_agent_holder holder;
 	const char *wrong, *side = "cp";
 	struct rsk_pm_msg m;
-	int user = -1;
+	json_int_t user = -1;
 
 	wrong = question_of(body, &m);
-	if (!wrong && json_unpack(body, "{s?s,s?i}", "side", &side, "user", &user) < 0)
+	if (!wrong && json_unpack(body, "{s?s,s?I}", "side", &side, "user", &user) < 0)
 		wrong = "\"side\" is a string, \"user\" a number";
+	if (!wrong && user > (json_int_t)UINT32_MAX)
+		wrong = "\"user\" is no user id";
 	if (!wrong && strcmp(side, "cp") != 0 && strcmp(side, "ap") != 0)
 		wrong = "\"side\" is \"cp\" or \"ap\"";
 	if (wrong) {

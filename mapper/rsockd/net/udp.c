@@ -286,7 +286,7 @@ static int bound(const struct rsk_pm_addr *at)
 int rsk_udp_open(struct rsk_udp *u, const struct rsk_pm_addr *at)
 {
 	struct rsk_udp_socket *s = &u->sockets[u->n];
-	int fd, segment;
+	int fd, segment, rc;
 	socklen_t len = sizeof(segment);
 
 	if (u->n == RSK_UDP_SOCKETS)
@@ -297,11 +297,14 @@ int rsk_udp_open(struct rsk_udp *u, const struct rsk_pm_addr *at)
 	*s = (struct rsk_udp_socket){ .udp = u, .fd = fd, .ipv = at->ipv };
 	s->segments = getsockopt(fd, SOL_UDP, UDP_SEGMENT, &segment, &len) == 0;
 	s->readable = event_new(u->base, fd, EV_READ | EV_PERSIST, on_readable, s);
-	if (!s->readable || rsk_pm_addr_of_fd(fd, &s->at) < 0 || event_add(s->readable, NULL) < 0) {
+	rc = rsk_pm_addr_of_fd(fd, &s->at);
+	if (rc == 0 && (!s->readable || event_add(s->readable, NULL) < 0))
+		rc = -ENOMEM;
+	if (rc < 0) {
 		if (s->readable)
 			event_free(s->readable);
 		close(fd);
-		return -ENOMEM;
+		return rc;
 	}
 	u->n++;
 	return 0;
