@@ -92,8 +92,8 @@ short rsk_epoll_true_events(struct rsk_reg *r)
 			 * Only the ready bit reports room reliably: any call may take in the peer's
 			 * control word.
 			 */
-			if (r->set->hot == r)
-				r->set->hot = NULL;
+			if (r->set->busiest == r)
+				r->set->busiest = NULL;
 		}
 	}
 	/* No room was reported: an event of the kernel for it is news. */
@@ -106,7 +106,7 @@ short rsk_epoll_true_events(struct rsk_reg *r)
  * The ready bit may be ignored for a registration that is the stream's only one and does not wait
  * for room. Room is reported by the ready bit (any call may take in the peer's control word).
  */
-static inline __attribute__((always_inline)) bool may_be_tracked(const struct rsk_reg *r,
+static inline __attribute__((always_inline)) bool may_be_busiest(const struct rsk_reg *r,
 								 short events)
 {
 	return __atomic_load_n(&r->stream->regs, __ATOMIC_RELAXED) == r &&
@@ -167,8 +167,8 @@ static inline __attribute__((always_inline)) bool tell(struct rsk_epoll *e, stru
 		r->armed = false;
 	} else if (!(r->events & EPOLLET)) {
 		rsk_epoll_queue(r);
-		if (may_be_tracked(r, re))
-			e->hot = r;
+		if (may_be_busiest(r, re))
+			e->busiest = r;
 	} else if (re & EPOLLOUT) {
 		r->told_room = r->shorts + 1;
 	}

@@ -123,8 +123,8 @@ static int renew(struct rsk_epoll_family *f, struct rsk_reg *r, int fd,
 	struct epoll_event k;
 	int rc = 0;
 
-	if (e->hot == r)
-		e->hot = NULL;
+	if (e->busiest == r)
+		e->busiest = NULL;
 	r->parked = false;
 	r->events = ev->events;
 	rsk_epoll_note_data(e, r, ev->data.u64);
@@ -193,7 +193,7 @@ static bool ctl_there(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rs
 }
 
 /*
- * When a stream is added to a set, drops its parked registrations, and clears e->hot in the sets
+ * When a stream is added to a set, drops its parked registrations, and clears e->busiest in the sets
  * that hold it: its ready bit is needed from now on. The family lock is held.
  */
 static void enters(struct rsk_epoll_family *f, struct rsk_stream *s)
@@ -203,8 +203,8 @@ static void enters(struct rsk_epoll_family *f, struct rsk_stream *s)
 
 		next = p->next_of_stream;
 		rsk_lock(&e->lock);
-		if (e->hot == p)
-			e->hot = NULL;
+		if (e->busiest == p)
+			e->busiest = NULL;
 		if (p->parked && rsk_fd_names(p->key_fd, s))
 			rsk_reg_drop(f, p, p->key_fd);
 		rsk_unlock(&e->lock);
@@ -230,7 +230,7 @@ static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_strea
 			      ctl_plain(f, e, s, r, op, fd, ev, leaves);
 	rsk_unlock(&e->lock);
 	/*
-	 * A thread that checked before the registration was linked may have set e->hot to another
+	 * A thread that checked before the registration was linked may have set e->busiest to another
 	 * one of the stream.
 	 */
 	if (op == EPOLL_CTL_ADD && s->regs && s->regs->next_of_stream)

@@ -42,7 +42,7 @@ static bool marked(const struct rsk_link *l, const struct rsk_epoll_mark *known)
 
 static struct rsk_epoll_mark known_mark(const struct rsk_epoll *e)
 {
-	const struct rsk_stream *s = e->hot ? e->hot->stream : NULL;
+	const struct rsk_stream *s = e->busiest ? e->busiest->stream : NULL;
 
 	if (!s)
 		return (struct rsk_epoll_mark){ 0 };
@@ -95,7 +95,7 @@ static void drain(const struct rsk_epoll *e, const struct rsk_link *l)
 void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	struct rsk_epoll_mark known = known_mark(e);
-	struct rsk_reg *hot = e->hot;
+	struct rsk_reg *busiest = e->busiest;
 	bool locked = false;
 
 	rsk_epoll_take_calls(e);
@@ -105,10 +105,10 @@ void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 	}
 	atomic_fetch_add(&rsk_link_users, 1);
 	/* If a slot was consumed since, part of it may still be unread. */
-	if (known.l && !hot->queued &&
-	    (rsk_stream_stirs(hot->stream, RSK_WAKE_RX) ||
-	     rsk_ring_index(&hot->stream->rx.ring) != hot->index))
-		rsk_epoll_queue(hot);
+	if (known.l && !busiest->queued &&
+	    (rsk_stream_stirs(busiest->stream, RSK_WAKE_RX) ||
+	     rsk_ring_index(&busiest->stream->rx.ring) != busiest->index))
+		rsk_epoll_queue(busiest);
 	for (uint32_t i = 0; i < e->nlinks; i++)
 		if (marked(e->links[i].l, &known)) {
 			if (!locked)
@@ -127,7 +127,7 @@ void rsk_epoll_check_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e)
 	spot->known = known_mark(e);
 	spot->same_cpu = e->last && e->last->tagged && !rsk_spin_pays(e->last->stream);
 	if (spot->known.l)
-		rsk_stream_peek_at(&spot->peek, e->hot->stream);
+		rsk_stream_peek_at(&spot->peek, e->busiest->stream);
 }
 
 static bool stirs(void *arg)

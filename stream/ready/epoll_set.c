@@ -90,8 +90,8 @@ void rsk_epoll_unqueue(struct rsk_reg *r)
 {
 	struct rsk_epoll *e = r->set;
 
-	if (e->hot == r)
-		e->hot = NULL;
+	if (e->busiest == r)
+		e->busiest = NULL;
 	if (r->queued)
 		rsk_epoll_take_ready(r);
 }

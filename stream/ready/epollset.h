@@ -180,7 +180,7 @@ struct rsk_epoll {
 	 * one. The waiter polls its ring directly, and its bit in the ready map stays set, where it
 	 * costs neither side a cache line. NULL: none. Under the lock.
 	 */
-	struct rsk_reg *hot;
+	struct rsk_reg *busiest;
 	/* Reported last, of any kind; NULL: gone; under the lock. */
 	struct rsk_reg *last;
 	/* How many times in a row the kernel had no event for the application; under the lock. */
@@ -248,7 +248,7 @@ struct rsk_epoll *rsk_epoll_of(int epfd);
  */
 struct epoll_event rsk_reg_event(const struct rsk_epoll_family *f, const struct rsk_reg *r);
 void rsk_epoll_queue(struct rsk_reg *r);
-/* Also clears the set's hot field if it is this registration. */
+/* Also clears the set's busiest field if it is this registration. */
 void rsk_epoll_unqueue(struct rsk_reg *r);
 
 /* Stores @epfd as an fd of the set, so that later calls can name the set. */

@@ -100,13 +100,13 @@ static void set_fini(struct set *p)
 
 static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 {
-	uint32_t hot = 0;
+	uint32_t tracked = 0;
 
 	p->fds = fds;
 	p->n = n;
 	for (nfds_t i = 0; i < n; i++) {
 		p->nasked += fds[i].fd >= 0;
-		hot += fds[i].fd >= 0 && rsk_fd_tracked(fds[i].fd);
+		tracked += fds[i].fd >= 0 && rsk_fd_tracked(fds[i].fd);
 	}
 	p->kernel = p->small_fds;
 	p->items = p->small_items;
@@ -114,14 +114,14 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 		size_t fd_bytes = (n + RSK_SEG_DOORBELLS * 4 + PAIRING_FDS) * sizeof(struct pollfd);
 
 		fd_bytes = (fd_bytes + 63) & ~63ul;
-		p->memory = rsk_arena_alloc(fd_bytes + hot * sizeof(struct item));
+		p->memory = rsk_arena_alloc(fd_bytes + tracked * sizeof(struct item));
 		if (!p->memory)
 			return -ENOMEM;
 		p->kernel = p->memory;
 		p->items = (struct item *)(void *)((uint8_t *)p->memory + fd_bytes);
 	}
-	p->room = hot;
-	for (nfds_t i = 0; i < n && p->nitems < hot; i++) {
+	p->room = tracked;
+	for (nfds_t i = 0; i < n && p->nitems < tracked; i++) {
 		struct rsk_stream *s;
 		bool paired;
 
