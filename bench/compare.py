@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Kernel TCP against librsock, spinning and sleeping, interleaved in rounds; medians, spread, ratios, targets, plots.
+"""make bench: compares kernel TCP with librsock, spinning and sleeping; prints medians, spread,
+ratios and targets, and draws plots.
 
-The machine decides the figures, so the ratios of one run are what counts. Every accelerated row says how its streams
-travelled: a row that stayed on TCP says so.
+The modes are interleaved in rounds. The figures depend on the machine, so only the ratios within
+one run count. Every accelerated row says which path its streams used: a row that stayed on TCP says
+so.
 """
 import argparse
 import pathlib
@@ -16,7 +18,8 @@ from harness import Failure, Stage
 from rows import RUNS
 from table import Table
 
-PROGRAMS = ("iperf3", "redis-server", "redis-benchmark", "nginx", "wrk", "memcached", "memcaslap", "gnuplot")
+PROGRAMS = ("iperf3", "redis-server", "redis-benchmark", "nginx", "wrk", "memcached", "memcaslap",
+            "gnuplot")
 
 FULL, QUICK = (5, 1), (3, 0.35)  # rounds, and seconds of one measurement
 
@@ -30,13 +33,14 @@ def measure(run, mode, seconds, cell):
                 row.figure(result)
     except Failure as e:
         errors.append(str(e))
-    # A server that crashes when it is ended has given its figure, and is an error all the same.
+    # A server that crashes when it is told to end has delivered its figure, but it counts as an
+    # error.
     for error in errors + stage.crashes:
         print(f"{run.key} {mode.name}: {error}", file=sys.stderr)
         cell.errors.append(error)
     if errors:
         return
-    # As it comes back from JSON, where plots are made again from a file.
+    # In the form that JSON gives back, for plots that are drawn again from a file.
     cell.results.append({str(key): value for key, value in result.items()})
     cell.travel.add(travel)
 
@@ -47,7 +51,7 @@ def measure_all(table, rounds, seconds):
         for run in table.runs:
             if run.rounds and number >= run.rounds:
                 continue
-            # A different order each time, so that no mode always comes after the same one.
+            # The order rotates, so that no mode always follows the same one.
             for turn in range(run.turns):
                 first = (number + turn) % len(run.modes)
                 for mode in run.modes[first:] + run.modes[:first]:
@@ -55,20 +59,26 @@ def measure_all(table, rounds, seconds):
 
 
 def parse():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--quick", action="store_true", help="about three minutes: fewer rows, shorter turns")
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--quick", action="store_true",
+                   help="about three minutes: fewer rows, shorter turns")
     p.add_argument("--rounds", type=int, help=f"rounds ({FULL[0]})")
     p.add_argument("--seconds", type=float, help=f"length of one measurement ({FULL[1]})")
     p.add_argument("--only", help="comma-separated: " + ", ".join(run.key for run in RUNS))
-    p.add_argument("--list", action="store_true", help="what there is, and about how long it takes; measures nothing")
-    p.add_argument("--json", type=pathlib.Path, help="result file (build/bench/bench[-quick].json); plots beside it")
+    p.add_argument("--list", action="store_true",
+                   help="what there is, and about how long it takes; measures nothing")
+    p.add_argument("--json", type=pathlib.Path,
+                   help="result file (build/bench/bench[-quick].json); plots beside it")
     args = p.parse_args()
     rounds, seconds = QUICK if args.quick else FULL
     args.rounds, args.seconds = args.rounds or rounds, args.seconds or seconds
-    args.json = args.json or harness.BUILD / "bench" / ("bench-quick.json" if args.quick else "bench.json")
+    args.json = args.json or harness.BUILD / "bench" / ("bench-quick.json" if args.quick
+                                                        else "bench.json")
     if args.rounds < 1 or not 0.1 <= args.seconds <= 600:
         p.error("at least one round, and 0.1 to 600 seconds")
-    wanted = args.only.split(",") if args.only else [run.key for run in RUNS if run.quick or not args.quick]
+    wanted = (args.only.split(",") if args.only
+              else [run.key for run in RUNS if run.quick or not args.quick])
     unknown = set(wanted) - {run.key for run in RUNS}
     if unknown:
         p.error("no such run: " + ", ".join(sorted(unknown)))
@@ -78,9 +88,11 @@ def parse():
 def show_list(runs, args):
     for run in runs:
         print(f"{run.key:<15} {run.duration_s(args.rounds, args.seconds):5.0f} s  "
-              + ("; ".join(f"{row.part} {row.title}" for row in run.rows) or f"by {run.axis}" if run.axis or run.rows
+              + ("; ".join(f"{row.part} {row.title}" for row in run.rows) or f"by {run.axis}"
+                 if run.axis or run.rows
                  else "what the hash costs"))
-    print(f"about {sum(run.duration_s(args.rounds, args.seconds) for run in runs) / 60:.1f} minutes")
+    print(f"about {sum(run.duration_s(args.rounds, args.seconds) for run in runs) / 60:.1f} "
+          f"minutes")
 
 
 def main():
@@ -97,7 +109,8 @@ def main():
                                left_out=[run.key for run in RUNS if run not in runs])
     print("\n".join(report.markdown(table)))
     drawn = plots.draw(result, args.json.parent)
-    print(f"\n{args.rounds} rounds of {args.seconds:g} s, {(time.monotonic() - begun) / 60:.1f} minutes; all samples "
+    print(f"\n{args.rounds} rounds of {args.seconds:g} s, {(time.monotonic() - begun) / 60:.1f} "
+          f"minutes; all samples "
           f"in {args.json}")
     if drawn:
         print("plots: " + ", ".join(str(path) for path in drawn))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""iperf3, redis and nginx, unmodified, with and without librsock; about a minute, one table.
+"""make demo: runs iperf3, redis and nginx, unmodified, with and without librsock; takes about a
+minute and prints one table.
 
-Fails where a program failed, where content was wrong, or where no stream travelled direct.
+Fails if a program failed, if content was wrong, or if no stream was direct.
 """
 import hashlib
 import random
@@ -19,12 +20,13 @@ SECONDS = 3
 
 
 def pattern(size):
-    """Printable, and different in every run."""
+    """A printable string that differs in every run."""
     return "".join(random.choices("0123456789abcdef", k=size))
 
 
 def redis(stage, seconds):
-    """A value that crosses over and back unharmed, then the benchmark, on one server."""
+    """Checks that a value survives being stored and read, then runs the benchmark, on one server.
+    """
     result, travel = rows_programs.redis("get", 1, 40000)(stage, seconds)
     value = pattern(100_000)
     for n in range(3):
@@ -69,8 +71,10 @@ def show(program, samples, travel):
 
 def main():
     harness.end_on_signals()
-    harness.require("iperf3", "redis-server", "redis-benchmark", "redis-cli", "nginx", "wrk", "curl")
-    print(f"{'program':<42} {'TCP':>9} {'preloaded':>10} {'ratio':>7}  {'':<13} how the streams travelled")
+    harness.require("iperf3", "redis-server", "redis-benchmark", "redis-cli", "nginx", "wrk",
+                    "curl")
+    print(f"{'program':<42} {'TCP':>9} {'preloaded':>10} {'ratio':>7}  {'':<13} how the streams "
+          f"travelled")
     wrong = 0
     for program in PROGRAMS:
         samples, travel = {TCP: [], SPIN: []}, Travel()

@@ -1,18 +1,22 @@
-"""The protocol of the paper's model (DRP), two nodes and a wire on virtual time: a write by either method, frame by frame.
+"""Simulates the protocol of the paper's model (DRP) frame by frame: two nodes and a wire on virtual
+time, a write by either method.
 
-"Hardware Accelerated Dynamic RDMA Method for Gigabit Ethernet" says: gigabit, full duplex, point to point; 128 KiB in frames of
-1,024 bytes; window 8; fast retransmission; requests and acknowledgements of set-up and of release; no flow or congestion
-control. What it does not say is a field of Model, below a line that says so. Times are whole nanoseconds.
+Given in "Hardware Accelerated Dynamic RDMA Method for Gigabit Ethernet": gigabit, full duplex,
+point to point; 128 KiB in frames of 1,024 bytes; window 8; fast retransmission; requests and
+acknowledgements of set-up and of release; no flow or congestion control. What the paper does not
+give is a field of Model, below a line that says so. Times are whole nanoseconds. Used by
+mechanisms.py.
 """
 import heapq
 import random
 from dataclasses import dataclass
 
 NS_PER_BYTE = 8  # gigabit
-HEADER_BYTES = 18 + 20  # Ethernet, its checksum, preamble and gap
+HEADER_BYTES = 18 + 20  # Ethernet header, checksum, preamble and gap
 DRP_BYTES = 26  # flags, TID, SN, ACKN, length, addresses
-SHORTEST_BYTES = 64 + 20  # of a frame on the wire
-SETUP, ANSWER, DATA, ACK, RELEASE, RELEASED = "setup", "answer", "data", "ack", "release", "released"
+SHORTEST_BYTES = 64 + 20  # shortest frame on the wire
+SETUP, ANSWER, DATA, ACK, RELEASE, RELEASED = ("setup", "answer", "data", "ack", "release",
+                                               "released")
 TRADITIONAL, DYNAMIC = "traditional", "dynamic"
 
 
@@ -22,17 +26,18 @@ class Model:
     bytes: int = 128 << 10
     payload: int = 1024
     window: int = 8
-    duplicates: int = 3  # acknowledgements of the same frame, and the one behind it is sent again
-    fails: float = 0.0  # a registration
-    lost: float = 0.0  # a frame, of any kind, either way
-    # ---- the paper does not say ----
+    duplicates: int = 3  # duplicate acknowledgements after which the next frame is sent again
+    fails: float = 0.0  # probability that a registration fails
+    lost: float = 0.0  # probability that a frame of any kind is lost, in either direction
+    # ---- not given in the paper ----
     register_ns: int = 20_000
-    request_ns: int = 1_000_000  # until a request without a (valid) answer is repeated
-    again_ns: int = 100_000  # the same by who goes on indirectly, after an invalid answer: nobody has to wait for a timer
-    repeat_ns: int = 200_000  # until data without an acknowledgement are
-    wire_ns: int = 500  # and what a node takes to answer
-    keeps: bool = True  # frames behind a gap are kept, not sent again; they say themselves where they belong
-    move_ns_per_kib: int = 300  # from the indirect buffer, in one go
+    request_ns: int = 1_000_000  # after this a request without a valid answer is repeated
+    # The same for an initiator that goes on indirectly after an invalid answer.
+    again_ns: int = 100_000
+    repeat_ns: int = 200_000  # after this unacknowledged data are sent again
+    wire_ns: int = 500  # propagation, plus a node's time to respond
+    keeps: bool = True  # the responder keeps frames after a gap, since each frame names its place
+    move_ns_per_kib: int = 300  # copying from the indirect buffer, done in one go
 
     @property
     def frames(self):
@@ -44,20 +49,21 @@ class Outcome:
     ns: int = 0  # from the first request to the answer to the release
     requests: int = 0
     refused: int = 0  # registrations that failed
-    sent: int = 0  # data frames, repeated ones as well
+    sent: int = 0  # data frames, including repeated ones
     lost: int = 0  # frames of any kind
-    indirect: int = 0  # data frames that came before there was a place for them
-    placed: int = 0  # bytes at their place, each once
+    indirect: int = 0  # data frames that arrived before the ring was registered
+    placed: int = 0  # bytes in their place, each counted once
 
 
 class Direction:
-    """One half of the wire: frames follow each other; one that is lost took its time as well."""
+    """One direction of the wire. Frames are sent one after the other; a lost frame takes its time,
+    too."""
 
     def __init__(self, model, dice, outcome):
         self.model, self.dice, self.outcome, self.free = model, dice, outcome, 0
 
     def send(self, now, payload):
-        """When it arrives; None: it does not."""
+        """Sends a frame. Returns its time of arrival, or None if it is lost."""
         wire = max(payload + HEADER_BYTES + DRP_BYTES, SHORTEST_BYTES)
         self.free = max(self.free, now) + wire * NS_PER_BYTE
         if self.model.lost and self.dice.random() < self.model.lost:
@@ -67,29 +73,30 @@ class Direction:
 
 
 class Transfer:
-    """One write, from nothing to released. run() gives its Outcome."""
+    """One write, from the first request to the release. run() returns its Outcome."""
 
     def __init__(self, model, dice):
         self.m, self.dice, self.outcome = model, dice, Outcome()
         self.there = Direction(model, dice, self.outcome)
         self.back = Direction(model, dice, self.outcome)
         self.queue, self.order = [], 0
-        # The initiator.
-        self.valid = False  # there was a valid answer
-        self.timeouts = 1  # the paper's counter: at 2 it does not wait any longer
+        # State of the initiator.
+        self.valid = False  # a valid answer has come
+        self.timeouts = 1  # the paper's counter: at 2 the initiator stops waiting
         self.mode = None  # "direct", "indirect"
-        self.base = self.next = 0  # first frame that is not acknowledged; first that was never sent
+        self.base = self.next = 0  # first unacknowledged frame; first frame that was never sent
         self.repeats = 0
-        self.repeated_at = -1  # the base that was sent again for its duplicates
-        self.request_timer = self.data_timer = 0  # the newest; older ones that ring mean nothing
+        self.repeated_at = -1  # base for which frames were sent again after duplicates
+        # Generation of the newest timers; older ones are ignored.
+        self.request_timer = self.data_timer = 0
         self.released = False
-        # The responder.
-        self.registered_ns = None  # since when; its answer may be lost all the same
+        # State of the responder.
+        self.registered_ns = None  # time of registration; its answer may still be lost
         self.registering = False
         self.have = bytearray(model.frames)
-        self.expected = 0  # all before it are there
+        self.expected = 0  # all frames before it have arrived
         self.buffered = 0  # frames in the indirect buffer
-        self.moved_ns = 0  # they are at their place
+        self.moved_ns = 0  # time when they have been moved to their place
 
     # ---- virtual time ----
     def at(self, when, what, *args):
@@ -137,7 +144,7 @@ class Transfer:
             elif self.base == self.m.frames:
                 self.release(now)
         elif self.m.method == TRADITIONAL:
-            self.arm_request(now)  # it resets its timer, and waits to request again
+            self.arm_request(now)  # it restarts its timer, and waits before it requests again
         else:
             if self.mode is None:
                 self.begin(now, "indirect")
@@ -242,5 +249,6 @@ class Transfer:
 
 
 def transfers(model, count, seed):
-    """So many, one after the other: their Outcomes. Each throws its own dice, so that those of two models begin alike."""
+    """Runs count transfers in sequence; returns their Outcomes. Each has a random generator of its
+    own, so that the transfers of two models begin alike."""
     return [Transfer(model, random.Random(seed << 32 | number)).run() for number in range(count)]

@@ -1,4 +1,5 @@
-"""What the comparisons share: modes, processes that always end, free ports, and how streams travelled."""
+"""Shared by the comparisons: modes, processes that always end, free ports, and the paths that
+streams used."""
 import contextlib
 import ctypes
 import json
@@ -15,13 +16,13 @@ import time
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Absolute: the programs run in folders of their own.
+# Absolute, since the programs run in folders of their own.
 BUILD = pathlib.Path(os.environ.get("RSOCK_BUILD", ROOT / "build")).resolve()
 LIBRSOCK = pathlib.Path(os.environ.get("LIBRSOCK", BUILD / "lib" / "librsock.so")).resolve()
 RSPERF = BUILD / "bin" / "rsperf"
 SLOTS = BUILD / "bin" / "slots"
 
-# Where Debian keeps nginx; not everyone's PATH has it.
+# Debian's folder for nginx, which is not in every user's PATH.
 os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin"
 
 READY_S = 10
@@ -29,7 +30,7 @@ END_S = 5
 
 
 class Failure(Exception):
-    """A program failed, or answered wrongly: the comparison has no figure."""
+    """A program failed or gave a wrong answer, so there is no figure."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ LIMIT = Mode("limit")  # what the machine can do without sockets
 
 @dataclass
 class Travel:
-    """How the streams of one process travelled, by its own statistics."""
+    """The paths that the streams of one process used, by its own statistics."""
 
     known: bool = False
     streams: int = 0
@@ -87,7 +88,8 @@ class Travel:
         if not self.direct:
             text = f"stayed on TCP, direct 0/{self.streams}"
         else:
-            text = f"direct {self.direct}/{self.streams}, {floor_percent(self.share())} of the bytes"
+            text = (f"direct {self.direct}/{self.streams}, "
+                    f"{floor_percent(self.share())} of the bytes")
         if self.demotions:
             text += f", {self.demotions} demotions"
         if self.reasons:
@@ -96,12 +98,12 @@ class Travel:
 
 
 def floor_percent(share):
-    """Never says 100 % of what was not all."""
+    """Rounds down, so that "100 %" always means all."""
     return f"{int(share * 1000) / 10:g} %"
 
 
 def read_travel(path, port):
-    """The streams to a server's port, from a file that RSOCK_STAT_FILE named."""
+    """The streams to a server's port, from the file that RSOCK_STAT_FILE named."""
     try:
         return travel_of(path.read_text().splitlines(), port)
     except FileNotFoundError:
@@ -109,7 +111,7 @@ def read_travel(path, port):
 
 
 def travel_of(lines, port):
-    """The same from its lines, each as `rsock stat --json` prints it."""
+    """The same from the file's lines, each as `rsock stat --json` prints it."""
     travel = Travel()
     for line in lines:
         travel.known = True
@@ -129,7 +131,7 @@ def travel_of(lines, port):
 
 
 def listening(port):
-    """Looked up, not tried: a connection of ours would be one more stream at the server."""
+    """Looks the port up in /proc instead of connecting, which would add a stream at the server."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(FileNotFoundError), open(table, encoding="ascii") as f:
             for line in f.readlines()[1:]:
@@ -149,7 +151,7 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def die_with_parent():
-    _prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: SIGTERM, on which servers end their workers too
+    _prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: on SIGTERM servers end their workers, too
 
 
 @dataclass
@@ -164,7 +166,7 @@ class Client:
 
 
 class Stage:
-    """One measurement: its folder and its processes. Leaving it ends them, whatever happened."""
+    """One measurement with its folder and processes. Leaving it always ends them."""
 
     def __init__(self, mode):
         self.mode = mode
@@ -183,16 +185,17 @@ class Stage:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def end(self, p):
-        """A process and all that it started."""
+        """Ends a process and all that it started."""
         if p.returncode is not None:
-            return  # waited for, so its number may be another's by now
-        os.kill(p.pid, signal.SIGTERM)  # not send_signal(), which may wait for it
+            return  # already reaped, so its PID may be another process's by now
+        os.kill(p.pid, signal.SIGTERM)  # not send_signal(), which may reap the process
         deadline = time.monotonic() + END_S
         while not os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if time.monotonic() > deadline:
                 break
             time.sleep(0.002)
-        # It leads a session of its own and is not yet waited for: this group is ours, and nobody else's.
+        # The process leads a session of its own and has not been reaped, so this process group is
+        # certainly ours.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(p.pid, signal.SIGKILL)
         self._reap(p)
@@ -201,15 +204,17 @@ class Stage:
 
     @staticmethod
     def _reap(p):
-        """Waits for a process, and keeps what it and its children used."""
+        """Reaps a process, and saves the CPU time that it and its children used."""
         _, status, used = os.wait4(p.pid, 0)
         p.returncode = os.waitstatus_to_exitcode(status)
         p.cpu_s = used.ru_utime + used.ru_stime
 
     def _env(self, preloaded, stat):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("RSOCK_") and k != "LD_PRELOAD"}
+        env = {k: v for k, v in os.environ.items() if not k.startswith("RSOCK_")
+               and k != "LD_PRELOAD"}
         if preloaded:
-            env.update(LD_PRELOAD=str(self.mode.library), RSOCK_STAT_FILE=str(stat), **dict(self.mode.env))
+            env.update(LD_PRELOAD=str(self.mode.library), RSOCK_STAT_FILE=str(stat),
+                       **dict(self.mode.env))
         return env
 
     def _spawn(self, argv, preloaded, stat, out):
@@ -235,20 +240,21 @@ class Stage:
         return p
 
     def elsewhere(self):
-        """Another port, or path, for the next server and its clients."""
+        """Selects another port, or path, for the next server and its clients."""
         self.port = free_port()
         self.unix = self.dir / f"server{len(self.processes)}.sock"
 
     def start(self, *argv):
-        """Starts a client of the server at self.port; finish() gives what came of it."""
+        """Starts a client of the server at self.port; finish() returns its result."""
         n = len(self.processes)
-        client = Client(str(argv[0]), self.port, self.dir / f"client{n}.stat", self.dir / f"client{n}.log")
+        client = Client(str(argv[0]), self.port, self.dir / f"client{n}.stat",
+                        self.dir / f"client{n}.log")
         with open(client.log, "wb") as out:
             client.process = self._spawn(argv, self.mode.client, client.stat, out)
         return client
 
     def finish(self, client, timeout_s=60):
-        """Waits for a client; its output, and how its streams to the server travelled."""
+        """Waits for a client; returns its output, and the paths of its streams to the server."""
         watch = select.poll()
         fd = os.pidfd_open(client.process.pid)
         try:
@@ -262,7 +268,8 @@ class Stage:
         if "cannot be preloaded" in said:
             raise Failure(f"{client.name} ran without the library: {said[:400]}")
         if client.process.returncode:
-            raise Failure(f"{client.name} ended with status {client.process.returncode}: {said[-400:]}")
+            raise Failure(f"{client.name} ended with status {client.process.returncode}: "
+                          f"{said[-400:]}")
         return said, read_travel(client.stat, client.port)
 
     def client(self, *argv, timeout_s=60):
@@ -270,23 +277,24 @@ class Stage:
         return self.finish(self.start(*argv), timeout_s)
 
     def cpu_s(self):
-        """Ends all processes; processor time, user and system, that they used from start to end."""
+        """Ends all processes; returns the CPU time, user and system, that they used in total."""
         for p in reversed(self.processes):
             self.end(p)
         return sum(p.cpu_s for p in self.processes)
 
 
 def require(*programs):
-    """Ends the program, with what to do, where something is missing."""
+    """Exits with instructions if something is missing."""
     missing = [str(p) for p in programs if not shutil.which(str(p))]
     if not LIBRSOCK.exists():
         missing.append(str(LIBRSOCK))
     if missing:
-        sys.exit("missing: " + ", ".join(missing) + " (make build installs and builds what is needed)")
+        sys.exit("missing: "
+                 + ", ".join(missing) + " (make build installs and builds what is needed)")
 
 
 def end_on_signals():
-    """A SIGTERM unwinds the stages just as Ctrl-C does."""
+    """Makes SIGTERM and SIGHUP unwind the stages as Ctrl-C does."""
     def end(signo, _):
         sys.exit(128 + signo)
     for signo in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * hash_off.c - stream/ring/hash.c without the hash of slots: what a ring would be that believes
- * its index. For measuring alone; nothing here would find a slot that is there in part. Control words
- * keep their hash, which is what tells a new one.
+ * hash_off.c - replaces stream/ring/hash.c by a version without the hash of slots, as for a ring
+ * that trusts its index. Linked into librsock-nohash.so, for measurements only: nothing here would
+ * detect a slot that is only partly written. Control words keep their hash, by which a new one is
+ * recognised.
  */
 #include "hash.h"
 

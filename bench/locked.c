@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * locked.c - what locked access saves: an addition to a word of a record by one operation, and by lock,
- * access and unlock that each wait for the one before.
+ * locked.c - measures locked access: adding to a word of a record by one operation, compared with
+ * lock, access and unlock that each wait for the one before. Run by mech_locked.py.
  *
- *	locked chaos INITIATORS ADDITIONS DELAY	  steps of virtual time; a message takes 1 to DELAY of them
- *	locked shm INITIATORS ADDITIONS		  ns, threads on shared memory
- *	locked reserve INITIATORS RESERVATIONS	  threads that take and give back; each is accounted for
+ * 	locked chaos INITIATORS ADDITIONS DELAY	  steps of virtual time; a message
+ * 					takes 1 to DELAY of them
+ * 	locked shm INITIATORS ADDITIONS		  ns, threads on shared memory
+ * 	locked reserve INITIATORS RESERVATIONS	  threads that reserve and release;
+ * 					each change is accounted for
  *
- * ADDITIONS are each initiator's, RESERVATIONS those of all. A line of JSON; status 0: nothing was lost or
- * done twice.
+ * ADDITIONS are for each initiator, RESERVATIONS for all together. Prints a line of JSON; status 0:
+ * no change was lost or made twice.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -59,7 +61,7 @@ struct initiator {
 	struct rsk_locker by;
 	struct rsk_locked op;
 	enum way way;
-	uint32_t at; /* of the way's operations */
+	uint32_t at; /* index of the next operation of its way */
 	uint64_t done, refused, given;
 	pthread_t thread;
 };
@@ -224,7 +226,7 @@ static void *reserves(void *arg)
 	return NULL;
 }
 
-/* ns, of all of them. */
+/* Runs @what in a thread for each initiator; returns the time of all in nanoseconds. */
 static uint64_t threads(void *(*what)(void *))
 {
 	uint64_t begun = now_ns();
@@ -266,7 +268,7 @@ static void shm(void)
 
 static void reserve(uint64_t total)
 {
-	/* Room for half of them at once. */
+	/* The limits have room for half of the initiators at once. */
 	const uint64_t limit[] = { 10ull * ((initiators + 1) / 2), UINT64_MAX, UINT64_MAX };
 	struct rsk_locked_view v;
 	uint64_t ns, changes, lost, twice, done = 0;
@@ -281,7 +283,7 @@ static void reserve(uint64_t total)
 	for (uint32_t i = 0; i < RSK_LOCKED_SHARES; i++)
 		if (v.now.shared[i])
 			FAIL("measure %u: %" PRIu64 " are left", i, v.now.shared[i]);
-	/* Each change is one version: joins, reservations, returns. */
+	/* Each change increments the version: joins, reservations, returns. */
 	changes = rsk_locked_version(v.word) - 1 - initiators;
 	lost = 2 * done > changes ? 2 * done - changes : 0;
 	twice = changes > 2 * done ? changes - 2 * done : 0;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the read path costs over shared memory, by size of the message: an owner process that publishes without a rest,
- * and another one that obtains what it can (stream/ring/mailbox.h).
+ * mailbox.c - measures the read path over shared memory, by message size: an owner process
+ * publishes continuously, and another process obtains what it can (stream/ring/mailbox.h). Run by
+ * mech_mailbox.py.
  *
- *	still_ns	a get of a message that nobody changes, and its check
- *	publish_ns	an update, while it is being read
- *	message_ns	from one message that is believed to the next newer one
- *	gets		tries for that, torn ones and such as brought nothing newer included
+ * 	still_ns	a get of a message that does not change, with its check
+ * 	publish_ns	an update while the message is being read
+ * 	message_ns	from one valid message to the next newer one
+ * 	gets		attempts for that, including torn ones and those that brought
+ * 			nothing newer
  *
- * Each on a processor of its own, if there are two. Every message believed is compared with what was published: one
- * that differs ends the program with 1.
+ * Each process has a processor of its own, if there are two. Every valid message is compared with
+ * what was published; if one differs, the program exits with 1.
  */
 #include <errno.h>
 #include <sched.h>
@@ -27,9 +29,9 @@
 #include "shm.h"
 
 #define MAILBOX_WORDS (RSK_MAILBOX_MESSAGE / 8)
-#define MAILBOX_BATCH 256u /* gets from one look at the clock to the next */
+#define MAILBOX_BATCH 256u /* gets between two readings of the clock */
 
-/* Shared by the two. */
+/* Shared by the two processes. */
 struct mailbox_told {
 	_Atomic(bool) stop;
 	_Atomic(uint64_t) published, owner_ns;
@@ -37,7 +39,7 @@ struct mailbox_told {
 
 struct mailbox_row {
 	double still_ns, publish_ns, message_ns;
-	struct rsk_mailbox_reader r; /* its counters, under the owner */
+	struct rsk_mailbox_reader r; /* used only for its counters */
 };
 
 static struct rsk_seg mailbox_owners, mailbox_readers;
@@ -52,7 +54,7 @@ static uint64_t mailbox_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The @n'th of those that this process may use. */
+/* Pins this process to the @n'th processor that it may use. */
 static void mailbox_stay_on(int n)
 {
 	static cpu_set_t may;
@@ -93,7 +95,7 @@ static int mailbox_say(struct rsk_mailbox *box, uint32_t size)
 	return rsk_mailbox_publish(box, RSK_MAILBOX_DATA, words, size);
 }
 
-/* The child, to its end. */
+/* Body of the child, which runs until it is stopped. */
 static void mailbox_owner(struct rsk_mailbox *box, uint32_t size)
 {
 	uint64_t first = box->sequence, begun;
@@ -109,7 +111,7 @@ static void mailbox_owner(struct rsk_mailbox *box, uint32_t size)
 	_exit(0);
 }
 
-/* ns a get; -EBADMSG: a message that was never published. */
+/* Nanoseconds for each get; -EBADMSG: a message that was never published. */
 static double mailbox_read(struct rsk_mailbox_reader *r, uint32_t size, uint64_t time_ns)
 {
 	uint64_t begun = mailbox_now_ns(), now;
@@ -167,12 +169,15 @@ static int mailbox_size(uint32_t size, uint64_t time_ns, struct mailbox_row *row
 	return 0;
 }
 
-/* As two processes have it: each its own mapping of the owner's segment. */
+/*
+ * Sets up the segments as two processes have them: each with its own mapping of the owner's
+ * segment.
+ */
 static int mailbox_segments(void)
 {
 	int fd = rsk_shm_create(&mailbox_owners, RSK_SEG_MIN_RING), rc;
 
-	/* Here a child is the other process. */
+	/* In this program the other process is a child, so the segment must survive fork(). */
 	if (fd >= 0)
 		madvise(mailbox_owners.rail.segment, mailbox_owners.rail.segment_bytes,
 			MADV_DOFORK);

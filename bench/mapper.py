@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""The port mapper's service: transactions by second and core with a million mappings live, by the machines alone and by
-the daemon over UDP; memory of a mapping; a look-up; a connection with a mapping against a plain one; and a fabric of hosts with
-one PMSP, on virtual time.
+"""Measures the port mapper's service.
 
-Each figure is the median of the rounds, with its spread. By core: by the processor time of the daemon, which shares the
-machine with its load. Over UDP a host does not ask more than a datagram at a time, unless it is a busy one (a proxy, a central
-PM client), which may have many cut out of one buffer by the kernel (UDP_SEGMENT): both are told.
+Rows: transactions a second and core with a million live mappings, by the state machines alone and
+by the daemon over UDP; memory of a mapping; a look-up; a connection with a mapping compared with a
+plain one; and a fabric of hosts with one PMSP, on virtual time.
+
+Each figure is the median of the rounds, with its spread. "A core" refers to the CPU time of the
+daemon, which shares the machine with the load generator. Over UDP most hosts send one datagram at a
+time; a busy one (a proxy, a central PM client) may send many in one buffer that the kernel segments
+(UDP_SEGMENT). Both are reported.
 """
 import argparse
 import json
@@ -21,16 +24,17 @@ from mapper_lab import BIN, Daemon, free_udp_port, run
 
 LIVE = 1000000
 SERVICE = 5201
-# Who asks: options of pmload.
+# Kinds of load, with the options of pmload.
 ASKERS = {
     "hosts": ("10,000 hosts, a datagram from each in turn", ("--hosts", 10000)),
     "client": ("one PM client", ()),
     "busy": ("one busy PM client, in segments", ("--segments",)),
 }
-# Target, and whether more is better.
+# Target, and whether a higher value is better.
 TARGETS = {
     "machine_per_s": ("transactions a second, the machines alone", 300000, True),
-    **{f"{who}_per_core_s": (f"PMReq to PMAccept a second and core, rsockd over UDP: {title}", 300000, True)
+    **{f"{who}_per_core_s": (f"PMReq to PMAccept a second and core, rsockd over UDP: {title}",
+                             300000, True)
        for who, (title, _) in ASKERS.items()},
     **{f"{who}_per_s": (f"the same, a second, beside its load: {title}", None, True)
        for who, (title, _) in ASKERS.items()},
@@ -47,13 +51,15 @@ def daemon_round(seconds):
     figures = {"lost": 0}
     with tempfile.TemporaryDirectory() as folder:
         port = free_udp_port()
-        daemon = Daemon(folder, listen=[f"127.0.0.1:{port}"], pmsp={"max-open": str(LIVE + 1000), "rate": "0"},
+        daemon = Daemon(folder, listen=[f"127.0.0.1:{port}"],
+                        pmsp={"max-open": str(LIVE + 1000), "rate": "0"},
                         rnics=[{"name": "rnic0", "addresses": ["127.0.0.1"]}],
-                        services=[{"name": "bench", "ports": [str(SERVICE)], "rdma-port": "18000", "pm-time": "254s"}],
+                        services=[{"name": "bench", "ports": [str(SERVICE)], "rdma-port": "18000",
+                                   "pm-time": "254s"}],
                         rules=[{"name": "everything"}])
 
         def load(*options):
-            """Some datagrams of a batch may be lost: what was not answered is told."""
+            """Runs pmload. Some datagrams of a batch may be lost; unanswered ones are counted."""
             done = run(BIN / "pmload", "--of", LIVE, *options, "127.0.0.1", port, SERVICE)
             figures["lost"] += done["lost"]
             return done
@@ -75,15 +81,17 @@ def daemon_round(seconds):
 
 def one_round(seconds):
     machine = run(BIN / "pmmachine", LIVE, seconds)
-    figures = {"machine_per_s": machine["transactions_per_s"], "machine_bytes": machine["bytes_each"],
+    figures = {"machine_per_s": machine["transactions_per_s"],
+               "machine_bytes": machine["bytes_each"],
                "lookup_ns": machine["lookup_ns"], **daemon_round(seconds)}
-    # A datagram's share of the processor, as it was just measured: two for each transaction.
+    # CPU time for a datagram, from the measurement above: two for each transaction.
     service_ns = int(1e9 / figures["hosts_per_core_s"] / 2)
     figures["service_ns"] = service_ns
     figures["fabric"] = {}
     for rate in (1, 5, 10):
         for loss in (0, 1):
-            figures["fabric"][f"{rate}/s, {loss} % lost"] = run(BIN / "pmhosts", 10000, rate, 3, 50, loss, service_ns)
+            figures["fabric"][f"{rate}/s, {loss} % "
+                              f"lost"] = run(BIN / "pmhosts", 10000, rate, 3, 50, loss, service_ns)
     return figures
 
 
@@ -93,25 +101,32 @@ def spread(values):
 
 def tell(rounds):
     print("| figure | median (spread) | target |\n|---|---|---|")
-    for key in ("machine_per_s", *(f"{who}_per_core_s" for who in ASKERS), *(f"{who}_per_s" for who in ASKERS),
+    for key in ("machine_per_s", *(f"{who}_per_core_s" for who in ASKERS),
+                *(f"{who}_per_s" for who in ASKERS),
                 "one_at_a_time_us", "machine_bytes", "mapping_bytes", "lookup_ns", "live", "lost"):
         title, target, more = TARGETS[key]
         values = [figures[key] for figures in rounds]
         verdict = ""
         if target:
-            met = statistics.median(values) >= target if more else statistics.median(values) <= target
-            verdict = f"{'at least' if more else 'at most'} {target:,}: {'met' if met else 'not met'}"
+            met = (statistics.median(values) >= target if more
+                   else statistics.median(values) <= target)
+            verdict = (f"{'at least' if more else 'at most'} {target:,}: "
+                       f"{'met' if met else 'not met'}")
         print(f"| {title} | {spread(values)} | {verdict} |")
-    print(f"\n10,000 hosts, one PMSP on one core that takes {rounds[-1]['service_ns']} ns for a datagram, 50 to 100 us away:\n")
-    print("| connections a second and host | mapped | p50 us | p99 us | core busy | PMReq repeated | buffer overflowed |\n"
+    print(f"\n10,000 hosts, one PMSP on one core that takes {rounds[-1]['service_ns']} ns for a "
+          f"datagram, 50 to 100 us away:\n")
+    print("| connections a second and host | mapped | p50 us | p99 us | core busy | PMReq repeated "
+          "| buffer overflowed |\n"
           "|---|---|---|---|---|---|---|")
     for name, f in rounds[-1]["fabric"].items():
-        print(f"| {name} | {f['mapped']:,} of {f['requests']:,} | {f['p50_us']:.0f} | {f['p99_us']:.0f} "
+        print(f"| {name} | {f['mapped']:,} of {f['requests']:,} | {f['p50_us']:.0f} | "
+              f"{f['p99_us']:.0f} "
               f"| {f['busy'] * 100:.0f} % | {f['repeated']:,} | {f['overflowed']:,} |")
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=2)
     p.add_argument("--json", type=pathlib.Path, default=BUILD / "bench" / "mapper.json")

@@ -1,4 +1,5 @@
-"""A connection between two hosts, each with its rsockd: plain, with a mapping asked beside, and with one waited for."""
+"""Measures a connection between two hosts, each with its rsockd: plain, with a mapping requested in
+parallel, and with a mapping awaited first. Called by mapper.py."""
 import statistics
 import subprocess
 import tempfile
@@ -20,13 +21,15 @@ TURNS = {
 def host_config(host):
     return {"listen": [f"{host.address}:3935"], "pmsp": {"max-open": "200000", "rate": "0"},
             "rnics": [{"name": "rnic0", "addresses": [host.address]}],
-            "services": [{"name": "bench", "ports": [str(SERVICE)], "rdma-port": "18000", "pm-time": "254s"}],
+            "services": [{"name": "bench", "ports": [str(SERVICE)], "rdma-port": "18000",
+                          "pm-time": "254s"}],
             "rules": [{"name": "everything"}]}
 
 
 def await_server(host):
     deadline = time.monotonic() + 10
-    while not subprocess.run([*host.inside, "ss", "-Hltn", f"sport = :{SERVICE}"], capture_output=True,
+    while not subprocess.run([*host.inside, "ss", "-Hltn", f"sport = :{SERVICE}"],
+                             capture_output=True,
                              check=True).stdout:
         if time.monotonic() > deadline:
             raise Failure("pmconnect does not listen")
@@ -34,17 +37,20 @@ def await_server(host):
 
 
 def measure(rounds):
-    """Microseconds from connect() to the acceptor's first byte, by turn; neighbours in a round are pairs."""
+    """Returns microseconds from connect() to the acceptor's first byte, by variant; measurements of
+    one round are paired."""
     a, b = two_hosts()
     started = []
     with tempfile.TemporaryDirectory() as folder:
         try:
             for host in (a, b):
                 started.append(Daemon(folder, host.inside, host.ns, **host_config(host)).popen)
-            started.append(subprocess.Popen([*b.inside, str(BIN / "pmconnect"), "serve", b.address, str(SERVICE)],
+            started.append(subprocess.Popen([*b.inside, str(BIN / "pmconnect"), "serve", b.address,
+                                             str(SERVICE)],
                                             preexec_fn=die_with_parent))
             await_server(b)
-            return run(*a.inside, BIN / "pmconnect", rounds, f"{folder}/{a.ns}.sock", b.address, SERVICE)
+            return run(*a.inside, BIN / "pmconnect", rounds, f"{folder}/{a.ns}.sock", b.address,
+                       SERVICE)
         finally:
             for popen in started:
                 popen.terminate()
@@ -52,7 +58,8 @@ def measure(rounds):
 
 
 def tell(took):
-    print("\nFrom connect() to the acceptor's first byte, two hosts on one machine (veth), by turns; ratio to the plain one "
+    print("\nFrom connect() to the acceptor's first byte, two hosts on one machine (veth), by "
+          "turns; ratio to the plain one "
           "beside it, with its 95 % interval:\n")
     print("| connection | p50 us | p99 us | ratio |\n|---|---|---|---|")
     for name, title in TURNS.items():

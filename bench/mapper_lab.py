@@ -1,4 +1,5 @@
-"""What the port mapper's measurements share: a daemon with its configuration, and hosts as network namespaces."""
+"""Shared by the port mapper's measurements: a daemon with its configuration, and hosts as network
+namespaces."""
 import atexit
 import json
 import os
@@ -28,13 +29,16 @@ def free_udp_port():
 
 
 class Daemon:
-    """rsockd with these keys; @inside: words before the command, where it is to run elsewhere."""
+    """rsockd with the given configuration keys; @inside: words put before the command, to run it in
+    another namespace."""
 
     def __init__(self, folder, inside=(), name="rsockd", **config):
         self.control = pathlib.Path(folder) / f"{name}.sock"
         path = pathlib.Path(folder) / f"{name}.conf"
-        path.write_text(json.dumps({"control": str(self.control), "local": f"{folder}/{name}.local", **config}))
-        self.popen = subprocess.Popen([*inside, str(BIN / "rsockd"), "-c", str(path)], preexec_fn=die_with_parent)
+        path.write_text(json.dumps({"control": str(self.control), "local": f"{folder}/{name}.local",
+                                    **config}))
+        self.popen = subprocess.Popen([*inside, str(BIN / "rsockd"), "-c", str(path)],
+                                      preexec_fn=die_with_parent)
         deadline = time.monotonic() + 10
         while not self.answers():
             if self.popen.poll() is not None or time.monotonic() > deadline:
@@ -42,7 +46,7 @@ class Daemon:
             time.sleep(0.01)
 
     def answers(self):
-        """All of its sockets are there."""
+        """True once all of its sockets exist."""
         with socket.socket(socket.AF_UNIX) as control:
             try:
                 control.connect(str(self.control))
@@ -70,11 +74,12 @@ class Host:
 
 
 def two_hosts():
-    """Two hosts, one wire (a veth pair). They go when the program ends."""
+    """Two hosts connected by a veth pair. They are removed when the program ends."""
     if os.geteuid() != 0:
         raise Failure("network namespaces need root")
     prefix = f"rskbench{os.getpid()}"
-    hosts = [Host(f"{prefix}{letter}", f"10.77.0.{number}") for number, letter in ((1, "a"), (2, "b"))]
+    hosts = [Host(f"{prefix}{letter}", f"10.77.0.{number}")
+             for number, letter in ((1, "a"), (2, "b"))]
 
     def remove():
         for host in hosts:
@@ -88,7 +93,8 @@ def two_hosts():
     for host in hosts:
         ip("netns", "add", host.ns)
         ip("-n", host.ns, "link", "set", "lo", "up")
-    ip("-n", hosts[0].ns, "link", "add", "lan", "type", "veth", "peer", "name", "lan", "netns", hosts[1].ns)
+    ip("-n", hosts[0].ns, "link", "add", "lan", "type", "veth", "peer", "name", "lan", "netns",
+       hosts[1].ns)
     for host in hosts:
         ip("-n", host.ns, "link", "set", "lan", "up")
         ip("-n", host.ns, "address", "add", f"{host.address}/24", "dev", "lan")

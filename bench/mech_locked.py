@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Locked access, measured (bin/locked): one operation against lock, access and unlock that each wait for the one before.
+"""Measures locked access (bin/locked): one operation compared with lock, access and unlock that
+each wait for the one before.
 
-On virtual time, where both ways have the same delays, and on shared memory; then reservations of many, each accounted for.
+On virtual time, where both ways have the same delays, and on shared memory; then reservations by
+many initiators, each accounted for. Called by mechanisms.py.
 """
 import argparse
 import json
@@ -12,55 +14,70 @@ import sys
 from rdma_report import table_lines
 
 INITIATORS = (1, 2, 4, 8, 16, 32, 64)
-DELAY = 20  # steps, of a message, at most
-RUNS = 7  # of what a busy machine disturbs
-TARGET = 0.45  # of the time of one after the other
+DELAY = 20  # longest delay of a message, in steps
+RUNS = 7  # repetitions of what depends on the machine's load
+TARGET = 0.45  # ratio to the time of the three operations
 ONE, THREE = "locked", "one_after_the_other"
 
 
 def run(build, *args):
-    out = subprocess.run([pathlib.Path(build) / "bin/locked", *map(str, args)], check=True, capture_output=True, text=True)
+    out = subprocess.run([pathlib.Path(build) / "bin/locked", *map(str, args)], check=True,
+                         capture_output=True, text=True)
     return json.loads(out.stdout)
 
 
 def rows(build, quick=False):
-    """What was measured, a dict each: mechanism, where, initiators, both figures of an addition, their ratio and its target;
-    or, of reservations, how many, and how many were lost or done twice."""
+    """The results, a dict each: mechanism, where, initiators, both figures of an addition, their
+    ratio and its target; or, for reservations, their number, and how many were lost or made twice.
+    """
     found = []
     for n in INITIATORS:
         cell = run(build, "chaos", n, 50 if quick else 500, DELAY)
         found.append(row("virtual time", "steps", n, cell, "steps_each", TARGET))
     for n in INITIATORS:
-        cell = middle([run(build, "shm", n, (20_000 if quick else 100_000) // n) for _ in range(1 if quick else RUNS)])
-        # Nobody waits for a network here: more than one by turns, and the scheduler's, so that there is no target.
+        cell = middle([run(build, "shm", n, (20_000 if quick else 100_000) // n)
+                       for _ in range(1 if quick else RUNS)])
+        # Shared memory has no network delay to wait for: with several initiators the scheduler
+        # decides, so there is no target.
         found.append(row("shared memory", "ns", n, cell, "ns_each", TARGET if n == 1 else None))
     for n in (1, 8, 64):
         cell = run(build, "reserve", n, 20_000 if quick else 1_000_000)
-        found.append({"mechanism": "locked access", "where": "reservations", "unit": "ns", "initiators": n, **cell})
+        found.append({"mechanism": "locked access", "where": "reservations", "unit": "ns",
+                      "initiators": n, **cell})
     return found
 
 
 def middle(cells):
-    """Of several runs that one whose ratio is the median."""
-    return sorted(cells, key=lambda cell: cell[ONE]["ns_each"] / cell[THREE]["ns_each"])[len(cells) // 2]
+    """The run whose ratio is the median."""
+    return sorted(cells,
+                  key=lambda cell: cell[ONE]["ns_each"] / cell[THREE]["ns_each"])[len(cells) // 2]
 
 
 def row(where, unit, n, cell, name, target):
     ratio = cell[ONE][name] / cell[THREE][name]
-    return {"mechanism": "locked access", "where": where, "unit": unit, "initiators": n, "one": cell[ONE][name], "three": cell[THREE][name],
-            "ratio": ratio, "refused": [cell[ONE]["refused"], cell[THREE]["refused"]], "target": target,
+    return {"mechanism": "locked access", "where": where, "unit": unit, "initiators": n,
+            "one": cell[ONE][name], "three": cell[THREE][name],
+            "ratio": ratio, "refused": [cell[ONE]["refused"], cell[THREE]["refused"]],
+            "target": target,
             "met": target is None or ratio <= target}
 
 
 def markdown(found):
-    lines = table_lines(["where", "initiators", "locked access", "one after the other", "ratio", "refused tries", "target"],
-                        [[each["where"], str(each["initiators"]), f"{each['one']:.1f} {each['unit']}", f"{each['three']:.1f} {each['unit']}",
+    lines = table_lines(["where", "initiators", "locked access", "one after the other", "ratio",
+                         "refused tries", "target"],
+                        [[each["where"], str(each["initiators"]),
+                          f"{each['one']:.1f} {each['unit']}",
+                          f"{each['three']:.1f} {each['unit']}",
                           f"{each['ratio']:.2f}", " / ".join(map(str, each["refused"])),
-                          "-" if each["target"] is None else f"≤ {each['target']:g}{'' if each['met'] else ': missed'}"]
+                          "-" if each["target"] is None
+                          else f"≤ {each['target']:g}{'' if each['met'] else ': missed'}"]
                          for each in found if "ratio" in each])
-    lines += ["", *table_lines(["reservations", "initiators", "each, with its return", "did not fit", "lost", "twice"],
-                               [[str(each["reservations"]), str(each["initiators"]), f"{each['ns_each']:.0f} ns", str(each["did_not_fit"]),
-                                 str(each["lost"]), str(each["twice"])] for each in found if "reservations" in each])]
+    lines += ["", *table_lines(["reservations", "initiators", "each, with its return",
+                                "did not fit", "lost", "twice"],
+                               [[str(each["reservations"]), str(each["initiators"]),
+                                 f"{each['ns_each']:.0f} ns", str(each["did_not_fit"]),
+                                 str(each["lost"]), str(each["twice"])] for each in found
+                                if "reservations" in each])]
     return lines
 
 

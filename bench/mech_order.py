@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What ordered delivery costs a packet, and as a share of its slot: in order, and over 2 and 4 rails, by each form of the index.
+"""Measures what ordered delivery costs a packet, also as a share of its slot: in order, and over 2
+and 4 rails, by each form of the index.
 
-Both machines of stream/ring/order.h (mark, put, acknowledgement; the receiver's queue) against the ring's own cost of the same slot,
-in one thread and one run (bench/order.c).
+Compares both state machines of stream/ring/order.h (tag, put, acknowledgement; the receiver's
+queue) with the ring's own cost of the same slot, in one thread and one run (bench/order.c). Called
+by mechanisms.py.
 """
 import argparse
 import dataclasses
@@ -17,7 +19,7 @@ ORDER = harness.BUILD / "bin" / "order"
 FORMS = ("wrapping:13+keep", "wrapping:13+stop", "relative:12+keep")
 SIZES = (64, 16384)
 RAILS = ("1", "2", "4")
-SECONDS, QUICK_SECONDS = 4, 0.8  # of one form
+SECONDS, QUICK_SECONDS = 4, 0.8  # for each form
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Row:
     form: str
     size_bytes: int
     rails: int
-    ring_ns: float  # a slot, without the order
+    ring_ns: float  # a slot without ordering
     order_ns: float  # a packet, both ends
 
     @property
@@ -34,20 +36,23 @@ class Row:
 
 
 def rows_of(said):
-    """Of what bench/order.c printed."""
+    """Rows from the output of bench/order.c."""
     found = json.loads(said)
-    return [Row(found["form"], each["size_bytes"], int(rails), each["ring_ns"], each["order_ns"][rails])
+    return [Row(found["form"], each["size_bytes"], int(rails), each["ring_ns"],
+                each["order_ns"][rails])
             for each in found["packets"] for rails in RAILS]
 
 
 def measure(seconds=SECONDS, forms=FORMS, sizes=SIZES):
-    """Runs it: a Row for each form, size and number of rails."""
+    """Runs bench/order.c; returns a Row for each form, size and number of rails."""
     rows = []
     for form in forms:
-        done = subprocess.run([str(ORDER), str(seconds), form, *map(str, sizes)], capture_output=True, text=True,
+        done = subprocess.run([str(ORDER), str(seconds), form, *map(str, sizes)],
+                              capture_output=True, text=True,
                               timeout=seconds + 30, check=False)
         if done.returncode:
-            raise harness.Failure(f"{ORDER} {form}: {done.stderr.strip() or f'status {done.returncode}'}")
+            raise harness.Failure(f"{ORDER} {form}: "
+                                  f"{done.stderr.strip() or f'status {done.returncode}'}")
         rows += rows_of(done.stdout)
     return rows
 
@@ -55,14 +60,19 @@ def measure(seconds=SECONDS, forms=FORMS, sizes=SIZES):
 def markdown(rows):
     cells = {}
     for row in rows:
-        cells.setdefault((row.form, row.size_bytes, row.ring_ns), []).append(f"{row.order_ns:.1f} ({row.percent:.1f} %)")
-    heads = ["index", "slot, bytes", "ring, ns", "order in order, ns (of the ring)", "2 rails", "4 rails"]
-    return table_lines(heads, [[form, str(size), f"{ring:.1f}", *texts] for (form, size, ring), texts in cells.items()])
+        cells.setdefault((row.form, row.size_bytes, row.ring_ns),
+                         []).append(f"{row.order_ns:.1f} ({row.percent:.1f} %)")
+    heads = ["index", "slot, bytes", "ring, ns", "order in order, ns (of the ring)", "2 rails",
+             "4 rails"]
+    return table_lines(heads, [[form, str(size), f"{ring:.1f}", *texts]
+                               for (form, size, ring), texts in cells.items()])
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS} s a form in place of {SECONDS}")
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--quick", action="store_true",
+                   help=f"{QUICK_SECONDS} s a form in place of {SECONDS}")
     p.add_argument("--json", action="store_true", help="rows as JSON, one a line")
     args = p.parse_args()
     if not ORDER.exists():

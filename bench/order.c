@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the order costs a slot: the sender's mark, put and acknowledgement, and the receiver's queue, on top of the
- * ring itself (stream/ring/ring.h) and as a share of it, in one thread and one run. Packets are seen in the order they
- * were put, or as so many rails bring them: packet i goes by rail i mod RAILS, and each rail brings a batch before
- * the next one does.
+ * order.c - measures what ordering costs a slot: the sender's tag, put and acknowledgement, and the
+ * receiver's queue, in addition to the ring itself (stream/ring/ring.h) and as a share of it, in
+ * one thread and one run. Packets arrive in the order in which they were put, or as several rails
+ * would deliver them: packet i goes by rail i mod RAILS, and each rail delivers a batch before the
+ * next one does. Run by mech_order.py.
  *
- *	ring	put, peek, copy with its hash, consume, and credit now and then, of one slot
- *	order	mark, put and acknowledgement of one packet, and its way through the receiver's queue
+ * 	ring	put, peek, copy with its hash, consume, and credit now and then, of one slot
+ * 	order	tag, put and acknowledgement of one packet, and its way through the
+ * 		receiver's queue
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,10 +21,10 @@
 
 #define ORDER_CELLS 8192u
 #define ORDER_BYTES (ORDER_CELLS * RSK_CELL_BYTES)
-#define ORDER_BATCH 16u /* packets that are under way at once; 16 of 16 KiB are half of the ring */
-#define ORDER_SEND 4u	/* packets of a transaction */
+#define ORDER_BATCH 16u /* packets under way at once; 16 of 16 KiB are half of the ring */
+#define ORDER_SEND 4u	/* packets of one transaction */
 #define ORDER_WINDOW 64u
-#define ORDER_ROUNDS 5 /* the best one counts: what disturbs only adds */
+#define ORDER_ROUNDS 5 /* the best round counts, since disturbances only add time */
 
 static const struct rsk_fabric_ops order_ops = {
 	.name = "one process",
@@ -59,7 +61,7 @@ static int order_one_slot(struct order *o)
 	uint32_t taken = 0;
 
 	rsk_iovcur_init(&cur, &iov, 1);
-	/* No slot goes around the end of the ring: a message there takes two. */
+	/* A slot does not wrap around the end of the ring: a message there takes two slots. */
 	while (taken < o->size) {
 		if (rsk_ring_put_data(&o->ring_tx, &o->key, &cur, cur.left) <= 0)
 			return -ENOBUFS;
@@ -74,7 +76,7 @@ static int order_one_slot(struct order *o)
 	return 0;
 }
 
-/* A batch of packets by the ring alone. */
+/* Sends a batch of packets by the ring alone. */
 static int order_ring(struct order *o)
 {
 	for (uint32_t i = 0; i < ORDER_BATCH; i++) {
@@ -106,7 +108,7 @@ static int order_put(struct order *o, uint32_t i, struct order_packet *k)
 	return rsk_order_tx_put(&o->tx, k->place, k->cells, last);
 }
 
-/* A batch of packets through both machines. */
+/* Sends a batch of packets through both state machines. */
 static int order_order(struct order *o)
 {
 	struct order_packet k[ORDER_BATCH];
@@ -124,7 +126,7 @@ static int order_order(struct order *o)
 	return rc ? rc : rsk_order_tx_ack_below(&o->tx, o->rx.base);
 }
 
-/* ns a packet, or -errno. */
+/* Nanoseconds for each packet, or -errno. */
 static double order_measure(struct order *o, int (*batch)(struct order *), uint64_t time_ns)
 {
 	double best = 0;

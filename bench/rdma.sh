@@ -1,8 +1,12 @@
 #!/bin/bash
-# rdma.sh [--quick | --rounds N --seconds S] [--only RUN,...]: the ways between two hosts with RDMA devices; see rdma.py.
-# rdma.sh paper | cost | failover [...]: the experiment of the dynamic transfer, rdma_paper.py; what streams and links cost,
-# rdma_cost.py; how long a stream stands still when a rail dies, rdma_failover.py.
-# First what the guests need: packages, and a kernel, which is kept.
+# rdma.sh [--quick | --rounds N --seconds S] [--only RUN,...]: compares transports between two hosts
+# with RDMA devices; see rdma.py.
+#
+# rdma.sh paper | cost | failover [...]: the experiment of the dynamic transfer (rdma_paper.py);
+# what streams and links cost (rdma_cost.py); how long a stream stalls when a rail fails
+# (rdma_failover.py).
+#
+# It first installs what the guests need: packages, and a kernel, which is kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install-deps.sh scripts/packages-rdma.txt

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""How long a stream stands still when one of its two rails dies: between two guests with two RDMA devices each.
+"""Measures how long a stream stalls when one of its two rails fails: between two guests with two
+RDMA devices each.
 
-One preloaded connection, messages in turns. Again and again no RDMA packet arrives by one of the two networks any more, in turns the
-first and the second, and nobody says so but time; then it does again, and both rails are there again. The longest round trip of each
-such window is the time to go on; that of windows in which nothing happens stands beside it.
+One preloaded connection exchanges messages in turns. Repeatedly all RDMA packets of one of the two
+networks are dropped, alternating between the two, with no notification other than timeouts; then
+the network is restored, and both rails come back. The longest round trip of each such window is the
+time to recover; it is reported beside that of windows without a failure.
 """
 import argparse
 import json
@@ -19,20 +21,21 @@ from rdma_report import table_lines
 from rdma_stage import LabFailure, bare_guests, hosts
 
 WINDOW_S, CYCLES, BEFORE_S = 3, 30, 0.5
-BOOTS = 10  # rxe does not connect any more after some cycles
+BOOTS = 10  # new guests, since rxe refuses connections after some cycles
 EARN_S, GONE_S, BACK_S = 60, 15, 90
 DEVICE = re.compile(r"rxe\d/1")
 
 
 def record(guest):
-    """Of the connection, at one end; None: there is none."""
+    """The record of the connection at one end; None: there is none."""
     streams = [stream for stream in guest.stat()["streams"] if stream["open"]]
     return streams[0] if len(streams) == 1 else None
 
 
 def rails(guest):
     stream = record(guest)
-    return len(DEVICE.findall(stream.get("device", ""))) if stream and stream["tx"] == stream["rx"] == "ring" else 0
+    return (len(DEVICE.findall(stream.get("device", ""))) if stream
+            and stream["tx"] == stream["rx"] == "ring" else 0)
 
 
 def by_tcp(guests):
@@ -40,8 +43,10 @@ def by_tcp(guests):
 
 
 def wedged(guest):
-    """rxe's queue pair for connecting is in error for good: no rail comes back (test/rdma/README.md)."""
-    return any(pair.get("type") == "GSI" and pair.get("state") == "ERR" for pair in json.loads(guest.sh("rdma -j resource show qp")))
+    """True if rxe's queue pair for connecting is in an error state, from which no rail comes back
+    (test/rdma/README.md)."""
+    return any(pair.get("type") == "GSI" and pair.get("state") == "ERR"
+               for pair in json.loads(guest.sh("rdma -j resource show qp")))
 
 
 def deaf(lab, whether, link):
@@ -50,7 +55,7 @@ def deaf(lab, whether, link):
 
 
 class Turns:
-    """The connection."""
+    """The connection, with its two programs."""
 
     def __init__(self, lab, port):
         self.lab = lab
@@ -58,7 +63,8 @@ class Turns:
             guest.write("/run/turns.py", (harness.ROOT / "bench" / "rdma" / "turns.py").read_text())
         self.server = lab[2].start(["python3", "/run/turns.py", "server", port], preload=True)
         lab[2].until(lambda: "listening" in self.server.out(), 60, "the server to listen")
-        self.client = lab[1].start(["python3", "/run/turns.py", "client", lab[2].ip, port], preload=True, stdin="pipe", stdout="pipe")
+        self.client = lab[1].start(["python3", "/run/turns.py", "client", lab[2].ip, port],
+                                   preload=True, stdin="pipe", stdout="pipe")
 
     def window(self, meanwhile=None):
         """Longest round trip of a window, seconds."""
@@ -69,7 +75,8 @@ class Turns:
         return json.loads(self.client.readline(WINDOW_S + 60))[1]
 
     def until_one(self):
-        """One by which nothing was on its way is missed later, by the next probe: nobody stood still for it."""
+        """Waits until one rail is left at each end. A rail with nothing under way is detected
+        later, by the next probe, and stalls no stream."""
         end = time.monotonic() + GONE_S
         while (left := [rails(guest) for guest in self.lab.guests]) != [1, 1]:
             if time.monotonic() > end:
@@ -77,19 +84,21 @@ class Turns:
             time.sleep(0.2)
 
     def until_both(self, seconds):
-        """False: rxe does not connect any more."""
+        """Waits until both rails are back. False: rxe does not connect any more."""
         end = time.monotonic() + seconds
         while not all(rails(guest) == 2 for guest in self.lab.guests):
             if any(map(wedged, self.lab.guests)):
                 return False
             if time.monotonic() > end:
-                raise LabFailure(f"both rails were not there within {seconds} s: {[record(guest) for guest in self.lab.guests]}")
+                raise LabFailure(f"both rails were not there within {seconds} s: "
+                                 f"{[record(guest) for guest in self.lab.guests]}")
             self.window()
         return True
 
 
 def measure(lab, cycles, port):
-    """[(link, seconds)], [seconds of windows without]; fewer cycles where a guest's rxe cannot connect any more."""
+    """[(link, seconds)], [seconds of windows without a failure]; fewer cycles if a guest's rxe
+    cannot connect any more."""
     turns = Turns(lab, port)
     lost, quiet = [], []
     if not turns.until_both(EARN_S):
@@ -114,7 +123,8 @@ def nearest_rank(values, share):
 
 def row(name, values):
     return [name, str(len(values)), *(f"{value * 1000:.0f}" for value in (
-        statistics.median(values), nearest_rank(values, 0.9), nearest_rank(values, 0.99), max(values)))]
+        statistics.median(values), nearest_rank(values,
+                                                0.9), nearest_rank(values, 0.99), max(values)))]
 
 
 def markdown(result):
@@ -128,16 +138,19 @@ def markdown(result):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--cycles", type=int, default=CYCLES, help=f"times that a rail dies ({CYCLES})")
-    p.add_argument("--json", type=pathlib.Path, default=harness.BUILD / "bench" / "rdma-failover.json", help="result file")
+    p.add_argument("--json", type=pathlib.Path,
+                   default=harness.BUILD / "bench" / "rdma-failover.json", help="result file")
     args = p.parse_args()
     harness.end_on_signals()
     harness.require(harness.BUILD / "bin" / "rsock", "qemu-system-x86_64")
-    result = {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": harness.machine(), "lost": [], "quiet": [],
+    result = {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+              "machine": harness.machine(), "lost": [], "quiet": [],
               "boots": 0}
     try:
-        # Guests whose rxe cannot connect any more are booted anew.
+        # Guests whose rxe cannot connect any more are booted again.
         while len(result["lost"]) < args.cycles and result["boots"] < BOOTS:
             with bare_guests(links=2) as lab:
                 result["boots"] += 1

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The dynamic transfer's experiment over verbs: failed registration and lost packets, dynamic against traditional transfers.
+"""The dynamic transfer's experiment over verbs: failed registrations and lost packets, dynamic
+compared with traditional transfers.
 
-bin/verbs_pair moves 128 KiB at a time between two guests (test/rdma), each time into a ring that it has to ask for first, by every
-method in turn within one run. Registrations are made to fail, alike for each method; packets are lost by netem in both guests. Each round has
-every point once, in an order that rotates.
+bin/verbs_pair moves 128 KiB at a time between two guests (test/rdma), each time into a ring that it
+has to request first, by every method in turn within one run. Registrations are made to fail alike
+for each method; netem drops packets in both guests. Each round has every point once, in a rotating
+order.
 """
 import argparse
 import contextlib
@@ -18,27 +20,28 @@ import paper_report
 from rdma_stage import GUEST, LabFailure, bare_guests
 
 PORT = 7400
-FULL, QUICK = (5, 800, 8.0), (2, 800, 3.0)  # rounds; transfers by each method, and seconds, of a point in a round, at most
+# Rounds; transfers by each method, and most seconds, of a point in a round.
+FULL, QUICK = (5, 800, 8.0), (2, 800, 3.0)
 PERCENT = (1, 5, 10)
-PINGS = (256, 512, 1024)  # bytes of the pings beside
+PINGS = (256, 512, 1024)  # bytes of the pings that run in parallel
 PING_S = 0.02
 
 
 @dataclass(frozen=True)
 class Point:
-    """fail, loss: percent; slot: payload in bytes; timer_ms: until a ring is asked for again."""
+    """fail, loss: percent; slot: payload in bytes; timer_ms: until a ring is requested again."""
 
     sweep: str
     fail: int = 0
     loss: int = 0
     slot: int = 1024
     timer_ms: int = paper_report.TIMER_MS
-    beside: bool = False  # pings
+    beside: bool = False  # with pings in parallel
     quick: bool = True
 
     @property
     def times(self):
-        """As long as others: what is lost takes its time."""
+        """Factor for the time limit: losses cost time."""
         return 3 if self.loss >= 5 else 1
 
     @property
@@ -59,13 +62,14 @@ POINTS = (
 
 @contextlib.contextmanager
 def conditions(lab, point, lossy):
-    """Loss in both guests, and pings beside."""
+    """Sets the packet loss in both guests, and runs the parallel pings."""
     pings = []
     try:
         for guest in lab.guests:
             guest.netem(f"loss {point.loss}%" if point.loss else None, only=lossy)
         if point.beside:
-            pings = [lab[1].start(["ping", "-q", "-i", PING_S, "-s", size, lab[2].ip]) for size in PINGS]
+            pings = [lab[1].start(["ping", "-q", "-i", PING_S, "-s", size, lab[2].ip])
+                     for size in PINGS]
         yield
     finally:
         for ping in pings:
@@ -75,15 +79,19 @@ def conditions(lab, point, lossy):
 
 
 def run(lab, point, args, number):
-    """One run of the two programs: (transfers, what the client says at its end, the server's)."""
+    """One run of the two programs: (transfers, the client's final output, the server's)."""
     env = {"RSOCK_VERBS": f"{GUEST}/lib/librsock-verbs.so"}
     b = lab[2]
     with conditions(lab, point, args.lossy):
         server = b.start([f"{GUEST}/bin/verbs_pair", "server", PORT], env=env)
         b.listening(PORT, handle=server)
-        client = lab[1].start([f"{GUEST}/bin/verbs_pair", "client", b.ip, PORT, "mode=transfer", f"largest={point.slot}",
-                               f"rounds={args.transfers}", f"seconds={max(1, round(args.seconds * point.times))}", f"bytes={args.bytes}",
-                               f"methods={args.methods}", f"timer_ms={point.timer_ms}", f"fail={point.fail}", f"dice={number + 1}"], env=env)
+        client = lab[1].start([f"{GUEST}/bin/verbs_pair", "client", b.ip, PORT, "mode=transfer",
+                               f"largest={point.slot}",
+                               f"rounds={args.transfers}",
+                               f"seconds={max(1, round(args.seconds * point.times))}",
+                               f"bytes={args.bytes}",
+                               f"methods={args.methods}", f"timer_ms={point.timer_ms}",
+                               f"fail={point.fail}", f"dice={number + 1}"], env=env)
         try:
             client.wait(args.seconds * point.times * 2 + 120, 0)
             server.wait(60, 0)
@@ -97,7 +105,8 @@ def run(lab, point, args, number):
 
 
 def cells_of(points, before):
-    """{key: {"transfers": [[of a run], ...], ...}}, with what an earlier result has of them."""
+    """{key: {"transfers": [[of a run], ...], ...}}, including what an earlier result has of them.
+    """
     cells = {point.key: {"transfers": [], "errors": [], "registered_bytes": []} for point in points}
     for point in before.get("points", ()):
         if point["key"] in cells:
@@ -106,7 +115,7 @@ def cells_of(points, before):
 
 
 def measure(lab, points, args, cells, had, begun):
-    """Adds rounds to cells, of which there had been some; how many there are now."""
+    """Adds rounds to cells, which contain @had rounds already; returns the new number."""
     took = 0
     for number in range(had, had + args.rounds):
         started = time.monotonic()
@@ -130,27 +139,38 @@ def measure(lab, points, args, cells, had, begun):
 
 
 def parse():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--quick", action="store_true", help="two rounds of fewer points, about three minutes")
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--quick", action="store_true",
+                   help="two rounds of fewer points, about three minutes")
     p.add_argument("--rounds", type=int, help=f"rounds ({FULL[0]})")
-    p.add_argument("--transfers", type=int, help=f"transfers by each method in a round, at most ({FULL[1]})")
-    p.add_argument("--seconds", type=float, help=f"of a point in a round, at most ({FULL[2]:g}; where 5 %% are lost, three times that)")
-    p.add_argument("--minutes", type=float, default=25, help="after two rounds none is begun that would end later (25)")
+    p.add_argument("--transfers", type=int,
+                   help=f"transfers by each method in a round, at most ({FULL[1]})")
+    p.add_argument("--seconds", type=float,
+                   help=f"of a point in a round, at most ({FULL[2]:g}; where 5 %% are lost, three "
+                        f"times that)")
+    p.add_argument("--minutes", type=float, default=25,
+                   help="after two rounds none is begun that would end later (25)")
     p.add_argument("--bytes", type=int, default=128 << 10, help="of a transfer (128 KiB)")
-    p.add_argument("--methods", default="tda", help="t: traditional, d: dynamic, a: at once, indirectly (tda)")
+    p.add_argument("--methods", default="tda",
+                   help="t: traditional, d: dynamic, a: at once, indirectly (tda)")
     p.add_argument("--lossy", choices=("roce", "tcp"), help="what loses packets (all)")
-    p.add_argument("--only", help="comma-separated beginnings of: " + ", ".join(point.key for point in POINTS))
+    p.add_argument("--only", help="comma-separated beginnings of: "
+                   + ", ".join(point.key for point in POINTS))
     p.add_argument("--add", action="store_true", help="rounds to those that the result file has")
-    p.add_argument("--json", type=pathlib.Path, help="result file (build/bench/rdma-paper[-quick].json); plots beside it")
+    p.add_argument("--json", type=pathlib.Path,
+                   help="result file (build/bench/rdma-paper[-quick].json); plots beside it")
     args = p.parse_args()
     rounds, transfers, seconds = QUICK if args.quick else FULL
     args.rounds, args.transfers = args.rounds or rounds, args.transfers or transfers
     args.seconds = args.seconds or seconds
-    args.json = args.json or harness.BUILD / "bench" / ("rdma-paper-quick.json" if args.quick else "rdma-paper.json")
+    args.json = args.json or harness.BUILD / "bench" / ("rdma-paper-quick.json" if args.quick
+                                                        else "rdma-paper.json")
     points = [point for point in POINTS if point.quick or not args.quick]
     if args.only:
         points = [point for point in POINTS if point.key.startswith(tuple(args.only.split(",")))]
-    if not points or min(args.rounds, args.transfers, args.seconds, args.bytes) <= 0 or not {"t", "d"} <= set(args.methods):
+    if not points or min(args.rounds, args.transfers, args.seconds,
+                         args.bytes) <= 0 or not {"t", "d"} <= set(args.methods):
         p.error("nothing to measure")
     return args, points
 
@@ -168,8 +188,10 @@ def main():
             rounds = measure(lab, points, args, cells, before.get("rounds", 0), begun)
     except LabFailure as failure:
         sys.exit(f"the guests: {failure}")
-    about = {"rounds": rounds, "seconds": args.seconds, "bytes": args.bytes, "methods": args.methods, "kernel": kernel,
-             "lossy": args.lossy or "all", "minutes": (time.monotonic() - begun) / 60 + before.get("minutes", 0)}
+    about = {"rounds": rounds, "seconds": args.seconds, "bytes": args.bytes,
+             "methods": args.methods, "kernel": kernel,
+             "lossy": args.lossy or "all", "minutes": (time.monotonic() - begun) / 60
+             + before.get("minutes", 0)}
     result = paper_report.result(points, cells, about)
     args.json.parent.mkdir(parents=True, exist_ok=True)
     args.json.write_text(json.dumps(result, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""What a comparison between two guests comes to: tables, a plot, JSON."""
+"""Reports a comparison between two guests: tables, a plot, JSON. Called by rdma.py."""
 import json
 import statistics
 import time
@@ -11,17 +11,21 @@ from rdma_stage import ASLEEP, GET_EACH, GET_ONCE, MODES, PEERS, RSOCK, RSOCKET,
 from report import number
 from table import spread
 
-TITLES = {TCP: "kernel TCP", RSOCKET: "rsocket", SMC_R: "SMC-R", RSOCK: "rsock", LIMIT: "bare verbs",
-          ASLEEP: "bare verbs, asleep", GET_EACH: "get, registered for each", GET_ONCE: "get, registered once"}
+TITLES = {TCP: "kernel TCP", RSOCKET: "rsocket", SMC_R: "SMC-R", RSOCK: "rsock",
+          LIMIT: "bare verbs",
+          ASLEEP: "bare verbs, asleep", GET_EACH: "get, registered for each",
+          GET_ONCE: "get, registered once"}
 COLOURS = {RSOCKET: "#e69f00", SMC_R: "#0072b2", RSOCK: "#d55e00", LIMIT: "#777777",
            ASLEEP: "#bbbbbb", GET_EACH: "#009e73", GET_ONCE: "#56b4e9"}
-OTHERS = (RSOCKET, SMC_R)  # that rsock wants to be ahead of
-ABOUT = ("The guests are emulated (TCG) and their RDMA devices software (Soft-RoCE): only ratios within this run mean something. "
-         "Ratios: how many times better, below 1 is worse; round by round, their median, lowest and highest.")
+OTHERS = (RSOCKET, SMC_R)  # rsock is to be ahead of these
+ABOUT = ("The guests are emulated (TCG) and their RDMA devices software (Soft-RoCE): only ratios "
+         "within this run mean something. "
+         "Ratios: how many times better, below 1 is worse; round by round, their median, lowest "
+         "and highest.")
 
 
 def went(table, run, mode):
-    """Samples that are there and all went the way that they are a measurement of."""
+    """True if there are samples and all of them used the transport that they are to measure."""
     cell = table.cell(run, mode)
     return bool(cell and cell.results) and all(result["accelerated"] for result in cell.results)
 
@@ -42,16 +46,18 @@ def figure_text(table, run, row, mode):
 
 
 def ratios(table, run, row, mode, base):
-    """Round by round, since neighbours in time share what else the machine does; of the rounds that have both."""
+    """Ratios by round, since neighbours in time share the machine's other load; only rounds that
+    have both."""
     if not table.cell(run, mode) or not table.cell(run, base):
         return []
     bases = {result["round"]: row.figure(result) for result in table.cell(run, base).results}
-    return [row.gain(bases[result["round"]], row.figure(result)) for result in table.cell(run, mode).results
+    return [row.gain(bases[result["round"]], row.figure(result))
+            for result in table.cell(run, mode).results
             if result["round"] in bases]
 
 
 def ratio_text(table, run, row, mode, base):
-    """Their median, lowest and highest; marked where it says nothing of the way that it is named after."""
+    """Median, lowest and highest ratio; marked if it does not represent the named transport."""
     found = ratios(table, run, row, mode, base)
     if not found:
         return "" if not table.cell(run, mode) or not table.cell(run, base) else "**failed**"
@@ -75,10 +81,11 @@ def ahead_text(table, run, row):
 
 
 def limit_text(table, run, row, limit):
-    """How far each is from bare verbs."""
+    """Each transport's figure relative to bare verbs."""
     if not table.cell(run, limit):
         return ""
-    found = [ratios(table, run, row, mode, limit) if went(table, run, mode) else None for mode in PEERS]
+    found = [ratios(table, run, row, mode, limit) if went(table, run, mode) else None
+             for mode in PEERS]
     return " / ".join(f"{1 / statistics.median(each):.2f}" if each else "-" for each in found)
 
 
@@ -87,7 +94,7 @@ def witness_of(cell):
 
 
 def way_text(table, run, mode):
-    """By what the kernels counted, and by what the way says of itself."""
+    """The path used, by the kernels' counters and by the transport's own report."""
     cell = table.cell(run, mode)
     if not cell:
         return ""
@@ -107,25 +114,34 @@ def way_text(table, run, mode):
 
 
 def table_lines(heads, rows):
-    return ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"] + ["| " + " | ".join(row) + " |" for row in rows]
+    return ["| " + " | ".join(heads) + " |",
+            "|---" * len(heads) + "|"] + ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def markdown(table):
     rows = [(run, row) for run in table.runs for row in run.rows]
     lines = [ABOUT, ""]
     lines += table_lines(
-        ["what", *(f"{TITLES[mode]} to TCP" for mode in PEERS[1:]), *(f"rsock to {TITLES[other]}" for other in OTHERS),
-         "rsock ahead of both", "times bare verbs (TCP / rsocket / SMC-R / rsock)", "the same, of those asleep"],
+        ["what", *(f"{TITLES[mode]} to TCP" for mode in PEERS[1:]),
+         *(f"rsock to {TITLES[other]}" for other in OTHERS),
+         "rsock ahead of both", "times bare verbs (TCP / rsocket / SMC-R / rsock)",
+         "the same, of those asleep"],
         [[row.title, *(ratio_text(table, run, row, mode, TCP) for mode in PEERS[1:]),
-          *(ratio_text(table, run, row, RSOCK, other) for other in OTHERS), ahead_text(table, run, row),
-          limit_text(table, run, row, LIMIT), limit_text(table, run, row, ASLEEP)] for run, row in rows])
-    lines += ["", "Medians behind them, with half the distance from lowest to highest sample; in brackets: not accelerated.", ""]
+          *(ratio_text(table, run, row, RSOCK, other) for other in OTHERS),
+          ahead_text(table, run, row),
+          limit_text(table, run, row, LIMIT), limit_text(table, run, row, ASLEEP)]
+         for run, row in rows])
+    lines += ["", "Medians behind them, with half the distance from lowest to highest sample; in "
+                  "brackets: not accelerated.", ""]
     lines += table_lines(["what", "unit", *(TITLES[mode] for mode in MODES)],
-                         [[row.title, row.unit, *(figure_text(table, run, row, mode) for mode in MODES)] for run, row in rows])
-    lines += ["", "How the bytes went: the share of RoCE in its packets and TCP's segments with data, counted by both guests' "
+                         [[row.title, row.unit, *(figure_text(table, run, row, mode)
+                                                  for mode in MODES)] for run, row in rows])
+    lines += ["", "How the bytes went: the share of RoCE in its packets and TCP's segments with "
+                  "data, counted by both guests' "
               "kernels; then what SMC's counters and rsock's statistics say.", ""]
     lines += table_lines(["run", *(TITLES[mode] for mode in MODES)],
-                         [[run.key, *(way_text(table, run, mode) for mode in MODES)] for run in table.runs])
+                         [[run.key, *(way_text(table, run, mode) for mode in MODES)]
+                          for run in table.runs])
     return lines
 
 
@@ -141,7 +157,8 @@ def row_json(table, run, row):
 
 
 def write_json(path, table, **about):
-    result = {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": harness.machine(), "note": ABOUT, **about,
+    result = {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+              "machine": harness.machine(), "note": ABOUT, **about,
               "rows": [row_json(table, run, row) for run in table.runs for row in run.rows],
               "runs": [report.run_json(table, run) for run in table.runs]}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +168,7 @@ def write_json(path, table, **about):
 
 # ---- the plot ----------------------------------------------------------------------------------
 def bars(result):
-    """(titles, {mode: [ratio to TCP, or None]}) of the rows that TCP has samples of."""
+    """(titles, {mode: [ratio to TCP, or None]}) for the rows in which TCP has samples."""
     rows = [row for row in result["rows"] if row["modes"][TCP.name]["samples"]]
     columns = {}
     for mode in COLOURS:
@@ -161,22 +178,28 @@ def bars(result):
 
 
 def script(titles, columns):
-    """For gnuplot: what was not accelerated has no bar."""
-    lines = ["set encoding utf8", 'set title "Two guests over Soft-RoCE: how many times kernel TCP"', "set grid ytics",
-             "set logscale y 2", 'set ylabel "times kernel TCP (more is better)"', "set style data histogram",
-             "set style histogram clustered gap 1", "set style fill solid 0.8", "set key outside top center horizontal",
-             "set xtics rotate by -35 scale 0", "set rmargin 10", 'set datafile missing "-"', "$bars << END"]
+    """A gnuplot script; transports that were not accelerated have no bar."""
+    lines = ["set encoding utf8",
+             'set title "Two guests over Soft-RoCE: how many times kernel TCP"', "set grid ytics",
+             "set logscale y 2", 'set ylabel "times kernel TCP (more is better)"',
+             "set style data histogram",
+             "set style histogram clustered gap 1", "set style fill solid 0.8",
+             "set key outside top center horizontal",
+             "set xtics rotate by -35 scale 0", "set rmargin 10", 'set datafile missing "-"',
+             "$bars << END"]
     for number_, title in enumerate(titles):
         ratios = (column[number_] for column in columns.values())
-        lines.append(f'"{title}" ' + " ".join("-" if ratio is None else f"{ratio:.6g}" for ratio in ratios))
+        lines.append(f'"{title}" ' + " ".join("-" if ratio is None else f"{ratio:.6g}"
+                                              for ratio in ratios))
     lines += ["END", "plot 1 with lines linecolor 'black' title 'kernel TCP', " + ", ".join(
         f'$bars using {column}:xtic(1) linecolor "{COLOURS[mode]}" title "{TITLES[mode]}"'
-        for column, mode in enumerate(columns, 2) if any(ratio is not None for ratio in columns[mode]))]
+        for column, mode in enumerate(columns, 2) if any(ratio is not None
+                                                         for ratio in columns[mode]))]
     return "\n".join(lines) + "\n"
 
 
 def draw(result, stem):
-    """stem: the files' path without its ending."""
+    """stem: path of the files without suffix."""
     titles, columns = bars(result)
     if not any(ratio is not None for column in columns.values() for ratio in column):
         return []

@@ -1,4 +1,5 @@
-"""Two guests with RDMA devices (test/rdma) as a stage: ways for a stream, programs that always end, what was seen on the wire."""
+"""Two guests with RDMA devices (test/rdma) as a stage: transports, programs that always end, and
+counters of the traffic. Used by rdma.py and the other experiments."""
 import contextlib
 import json
 import os
@@ -12,7 +13,7 @@ from harness import LIMIT, ROOT, TCP, Failure, Mode, Travel, travel_of
 
 
 def import_lab():
-    """What the tests call harness is another one than ours."""
+    """Imports test/rdma's modules, which use another module with the name harness."""
     ours, path = sys.modules.pop("harness"), sys.path[:]
     sys.path.insert(0, str(ROOT / "test" / "rdma"))
     try:
@@ -26,45 +27,49 @@ def import_lab():
 rdmalab, hosts = import_lab()
 LabFailure = rdmalab.Failure
 
-GUEST = "/opt/rsock"  # the build, in a guest
-RSOCKET, SMC_R, RSOCK = (Mode(name, server=True, client=True) for name in ("rsocket", "smc-r", "rsock"))
+GUEST = "/opt/rsock"  # the build's place in a guest
+RSOCKET, SMC_R, RSOCK = (Mode(name, server=True, client=True)
+                         for name in ("rsocket", "smc-r", "rsock"))
 PRELOAD = {
     RSOCKET: f"{GUEST}/lib/rsocket_shim.so /usr/lib/x86_64-linux-gnu/rsocket/librspreload.so",
     SMC_R: f"{GUEST}/lib/smc_shim.so",
     RSOCK: f"{GUEST}/lib/librsock.so",
 }
 PEERS = (TCP, RSOCKET, SMC_R, RSOCK)
-ASLEEP = Mode("limit asleep")  # bare verbs that wait for events, as all that sleep have to
+ASLEEP = Mode("limit asleep")  # bare verbs that wait for events, as all transports that sleep must
 LIMITS = (LIMIT, ASLEEP)
-# The receiver reads the sender's own buffer into its own (rdma/bulk.c): both registered for each message, or once for all.
+# The receiver reads the sender's own buffer into its own (rdma/bulk.c): both registered for each
+# message, or once for all.
 GET_EACH, GET_ONCE = Mode("limit get each"), Mode("limit get once")
 GETS = (GET_EACH, GET_ONCE)
 MODES = (*PEERS, *LIMITS, *GETS)
-SHARE = 0.9  # of packets, or bytes, that have to have gone by RDMA
+SHARE = 0.9  # least share of packets, or bytes, that must have gone by RDMA
 
-# The ways are only as quick to open a device as libibverbs is to load all drivers that there are; rxe's is used.
+# Opening a device takes as long as libibverbs needs to load all installed drivers, so only rxe's is
+# kept.
 SET_UP = """
 find /etc/libibverbs.d -name '*.driver' ! -name rxe.driver -delete
 modprobe -a smc smc_diag
 smcnet setup {netdev} {rnic} RSOCK-BENCH
 mkdir -p /run/bench
 """
-SERVE_S, END_S = 60, 20  # for a server to listen; for one to end
+SERVE_S, END_S = 60, 20  # time limits: for a server to listen; for it to end
 
 
 def rsockd_config(guest):
-    """Where librsock looks for it; rxe is a device that the CPU plays, which is to be used all the same."""
+    """Configuration at librsock's default socket; rxe is a software RDMA device, which has to be
+    allowed explicitly."""
     guest.sh("mkdir -p /run/rsockd")
     return {"local": "/run/rsockd/local.sock", "soft-rdma": "use",
-            "rnics": [{"name": guest.rnic, "addresses": [guest.ip, guest.ip6], "bandwidth": "10Gbit", "sessions": 10000}],
+            "rnics": [{"name": guest.rnic, "addresses": [guest.ip, guest.ip6],
+                       "bandwidth": "10Gbit", "sessions": 10000}],
             "services": [{"name": "any", "ports": ["1-65535"]}], "rules": [{"name": "everything"}]}
 
 
 @dataclass
 class Witness:
-    """What both kernels counted during a turn, whatever a library says of itself: packets that the RDMA devices sent, segments
-    with data that TCP sent.
-    """
+    """What both kernels counted during a turn, independently of the library: packets that the RDMA
+    devices sent, segments with data that TCP sent."""
 
     rdma_packets: int = 0
     tcp_segments: int = 0
@@ -72,10 +77,12 @@ class Witness:
     smc_fallbacks: int = 0
 
     def __sub__(self, before):
-        return Witness(*(now - then for now, then in zip(asdict(self).values(), asdict(before).values())))
+        return Witness(*(now - then for now, then in zip(asdict(self).values(),
+                                                         asdict(before).values())))
 
     def __add__(self, other):
-        return Witness(*(one + two for one, two in zip(asdict(self).values(), asdict(other).values())))
+        return Witness(*(one + two for one, two in zip(asdict(self).values(),
+                                                       asdict(other).values())))
 
     def share(self):
         packets = self.rdma_packets + self.tcp_segments
@@ -83,7 +90,8 @@ class Witness:
 
 
 def tcp_segments(netstat):
-    """Segments with data that TCP sent, from /proc/net/netstat: pairs of lines, names and numbers."""
+    """Segments with data that TCP sent, from /proc/net/netstat: pairs of lines, names and numbers.
+    """
     lines = netstat.splitlines()
     for names, numbers in zip(lines[::2], lines[1::2]):
         found = dict(zip(names.split(), numbers.split()))
@@ -93,7 +101,7 @@ def tcp_segments(netstat):
 
 
 def accelerated(mode, witness, travel):
-    """Did this turn go the way that it is a measurement of?"""
+    """Did this turn use the transport that it is to measure?"""
     if mode is TCP:
         return witness.share() <= 1 - SHARE
     if witness.share() < SHARE:
@@ -105,9 +113,8 @@ def accelerated(mode, witness, travel):
 
 @contextlib.contextmanager
 def bare_guests(**options):
-    """Two with the build and nothing else, booted for this, or those that RSOCK_RDMA_LAB names. Gives the lab. options:
-    Lab.boot()'s.
-    """
+    """Two guests with the build and nothing else: booted for this, or those that RSOCK_RDMA_LAB
+    names. Yields the lab. options: those of Lab.boot()."""
     up = os.environ.get("RSOCK_RDMA_LAB")
     lab = rdmalab.Lab(up)
     try:
@@ -129,7 +136,7 @@ def bare_guests(**options):
 
 
 class Guests:
-    """Two guests, booted once, with what every way needs. Leaving ends them."""
+    """Two guests, booted once, with what every transport needs. Leaving ends them."""
 
     def __enter__(self):
         self.lab = rdmalab.Lab()
@@ -165,7 +172,7 @@ class Guests:
         return self.serves.run(["uname", "-r"], expect=0).out.strip()
 
     def witness(self, smc):
-        """smc: what its module counted, too, which takes a program in each guest."""
+        """smc: also reads the SMC module's counters, for which a program runs in each guest."""
         seen = Witness()
         for guest in self.lab.guests:
             seen.rdma_packets += guest.hw_counters()["sent_pkts"]
@@ -179,7 +186,8 @@ class Guests:
 
 @dataclass
 class Turn:
-    """One measurement: a fresh server on one guest, a fresh client on the other. Leaving ends them."""
+    """One measurement: a fresh server on one guest, a fresh client on the other. Leaving ends them.
+    """
 
     guests: Guests
     mode: Mode
@@ -223,7 +231,8 @@ class Turn:
             raise Failure(f"{server.argv[0]} ended by {signal.Signals(-server.rc).name}")
 
     def server(self, *argv, ready):
-        """Starts one, and waits until it says that word (sockets of other ways are in no table of the kernel)."""
+        """Starts a server, and waits until it prints that text (sockets of other transports are in
+        no table of the kernel)."""
         server = self.guests.serves.start(argv, env=self.env())
         self.servers.append(server)
 
@@ -231,28 +240,32 @@ class Turn:
             if ready in server.out():
                 return True
             if not server.running():
-                # What a program writes of its crash is a page of addresses.
+                # A crashing program prints a page of addresses, so its output is not quoted.
                 words = f": {last_words(server)}" if server.rc > 0 else ""
                 raise Failure(f"{argv[0]} {ended(server.rc)} before it listened{words}")
             return False
         self.guests.serves.until(said, SERVE_S, f"{argv[0]} to listen")
 
     def client(self, *argv, timeout_s, settle_s=0):
-        """Runs one to its end; what it said. What went in its first settle_s seconds is not measured, so it is not counted."""
+        """Runs a client to its end and returns its output. Traffic of its first settle_s seconds is
+        not measured, so it is not counted."""
         env = self.env()
         client = self.guests.asks.start(argv, env=env)
         try:
             if settle_s:
                 time.sleep(settle_s)
-                # Connections were counted when they were made.
-                self.before = replace(self.guests.witness(False), smc_connections=self.before.smc_connections,
+                # Connections are counted when they are made, so these counters keep their earlier
+                # values.
+                self.before = replace(self.guests.witness(False),
+                                      smc_connections=self.before.smc_connections,
                                       smc_fallbacks=self.before.smc_fallbacks)
             client.wait(timeout_s)
         except LabFailure:
             self.guests.asks.machine.check()
             client.kill()
             served = "; ".join(last_words(server) for server in self.servers)
-            raise Failure(f"{argv[0]} did not end within {timeout_s:.0f} s; the server: {served}") from None
+            raise Failure(f"{argv[0]} did not end within {timeout_s:.0f} s; the server: "
+                          f"{served}") from None
         if client.rc:
             raise Failure(f"{argv[0]} {ended(client.rc)}: {last_words(client)}")
         if "cannot be preloaded" in client.err():
@@ -269,7 +282,7 @@ def ended(rc):
 
 
 def last_words(program):
-    """The last lines, on one, each once."""
+    """The last lines joined into one, without duplicates."""
     lines = dict.fromkeys(line.strip() for line in f"{program.out()}\n{program.err()}".split("\n"))
     return " / ".join(line for line in lines if line)[-120:]
 

@@ -1,4 +1,4 @@
-"""What a table of samples comes to, as markdown and as JSON."""
+"""Reports a table of samples as markdown and as JSON. Called by compare.py."""
 import json
 import statistics
 import time
@@ -11,20 +11,21 @@ FIGURES = (TCP, SPIN, SLEEP, UNIX, LIMIT)
 
 
 def ratio_text(table, run, row, mode):
-    """How many times better than TCP; with what is too close, or overlaps, called no gain."""
+    """How many times better than TCP; "no gain" if it is too close or the samples overlap."""
     cell = table.cell(run, mode)
     if not cell:
         return ""
     ratio = table.ratio(run, row, mode)
     if ratio is None:
         return "" if cell.results and table.cell(run, TCP).results else "**failed**"
-    if abs(ratio - 1) <= NOISE or not apart(table.samples(run, row, mode), table.samples(run, row, TCP)):
+    if abs(ratio - 1) <= NOISE or not apart(table.samples(run, row, mode),
+                                            table.samples(run, row, TCP)):
         return f"no gain, {ratio:.2f}×"
     return f"**{ratio:.2f}×**" if ratio > 1 else f"slower, {ratio:.2f}×"
 
 
 def limit_text(table, run, row):
-    """How far from the limit each of the two is."""
+    """Each mode's figure relative to the limit."""
     if not table.cell(run, LIMIT) or not row.targets and not table.samples(run, row, LIMIT):
         return ""
     parts = []
@@ -38,12 +39,13 @@ def paired_text(table, run, row):
     base, cell = table.cell(run, TCP), table.cell(run, ONE_SIDE)
     if base.errors or cell.errors or not cell.results:
         return "**failed**"
-    median, low, high = pairs_interval(row, table.samples(run, row, TCP), table.samples(run, row, ONE_SIDE))
+    median, low, high = pairs_interval(row, table.samples(run, row, TCP),
+                                       table.samples(run, row, ONE_SIDE))
     return f"{median:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
 def number(value):
-    """Three digits that count, and no exponent where people read thousands."""
+    """Three significant digits; no exponent for thousands."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
@@ -68,7 +70,8 @@ def figure_text(table, run, row, mode):
     if not table.cell(run, mode):
         return ""
     samples = table.samples(run, row, mode)
-    return f"{number(statistics.median(samples))} ±{spread(samples) * 50:.0f} %" if samples else "failed"
+    return (f"{number(statistics.median(samples))} ±{spread(samples) * 50:.0f} %" if samples
+            else "failed")
 
 
 def travel_text(table, run, mode):
@@ -90,10 +93,14 @@ def faster_lines(table):
     lines = lines_of(table.runs, SPIN)
     if not lines:
         return []
-    return ["| # | what | spinning | sleeping | unix socket | times the limit (spinning / sleeping) | target "
-            "| how the streams travelled (spinning; sleeping) |", "|---|---|---|---|---|---|---|---|"] + [
-        f"| {row.part} | {row.title} | {ratio_text(table, run, row, SPIN)} | {ratio_text(table, run, row, SLEEP)} "
-        f"| {ratio_text(table, run, row, UNIX)} | {limit_text(table, run, row)} | {target_text(table, run, row)} "
+    return ["| # | what | spinning | sleeping | unix socket | times the limit (spinning / "
+            "sleeping) | target "
+            "| how the streams travelled (spinning; sleeping) |",
+            "|---|---|---|---|---|---|---|---|"] + [
+        f"| {row.part} | {row.title} | {ratio_text(table, run, row, SPIN)} | "
+        f"{ratio_text(table, run, row, SLEEP)} "
+        f"| {ratio_text(table, run, row, UNIX)} | {limit_text(table, run, row)} | "
+        f"{target_text(table, run, row)} "
         f"| {travels_text(table, run)} |" for run, row in lines]
 
 
@@ -101,9 +108,11 @@ def alone_lines(table):
     lines = lines_of(table.runs, ONE_SIDE)
     if not lines:
         return []
-    return ["", "| # | not accelerated | better (+) or worse (-) than no preload, 95 % interval | target "
+    return ["", "| # | not accelerated | better (+) or worse (-) than no preload, 95 % interval | "
+                "target "
             "| how the streams travelled |", "|---|---|---|---|---|"] + [
-        f"| {row.part} | {row.title} | {paired_text(table, run, row)} | {target_text(table, run, row)} "
+        f"| {row.part} | {row.title} | {paired_text(table, run, row)} | "
+        f"{target_text(table, run, row)} "
         f"| {table.cell(run, ONE_SIDE).travel.text()} |" for run, row in lines]
 
 
@@ -111,7 +120,8 @@ def figure_lines(table):
     lines = [(run, row) for run in table.runs for row in run.rows]
     if not lines:
         return []
-    return ["", "Medians behind the ratios, with half the distance from lowest to highest sample; only of use on this "
+    return ["", "Medians behind the ratios, with half the distance from lowest to highest sample; "
+                "only of use on this "
             "machine, in this hour:", "",
             "| what | unit | TCP | spinning | sleeping | unix socket | limit | one side |",
             "|---|---|---|---|---|---|---|---|"] + [
@@ -121,25 +131,30 @@ def figure_lines(table):
 
 
 def slot_lines(table):
-    """What the hash costs: the same slot with and without it."""
-    slots = [s for run in table.runs if run.key == "slots" for r in table.cell(run, LIMIT).results for s in r["slots"]]
+    """The cost of the hash: the same slot with and without it."""
+    slots = [s for run in table.runs if run.key == "slots" for r in table.cell(run, LIMIT).results
+             for s in r["slots"]]
     if not slots:
         return []
     return ["", "What the hash costs: ns a message, both ends in one thread.", "",
-            "| bytes | copies alone | hashes alone | both | the ring | the ring, times both | hash, of the ring |",
+            "| bytes | copies alone | hashes alone | both | the ring | the ring, times both | "
+            "hash, of the ring |",
             "|---|---|---|---|---|---|---|"] + [
-        f"| {s['size_bytes']} | {s['copy_ns']:.1f} | {s['hash_ns']:.1f} | {s['copy_ns'] + s['hash_ns']:.1f} "
+        f"| {s['size_bytes']} | {s['copy_ns']:.1f} | {s['hash_ns']:.1f} | "
+        f"{s['copy_ns'] + s['hash_ns']:.1f} "
         f"| {s['ring_ns']:.1f} | {s['ring_ns'] / (s['copy_ns'] + s['hash_ns']):.2f} "
         f"| {s['hash_ns'] / s['ring_ns'] * 100:.0f} % |" for s in slots]
 
 
 def points(table, run, mode):
-    """{point: median} of a run over an axis."""
+    """{point: median} of a run that has an axis."""
     results = table.cell(run, mode).results if table.cell(run, mode) else []
-    return {point: statistics.median(r[point] for r in results) for point in results[0]} if results else {}
+    return ({point: statistics.median(r[point] for r in results) for point in results[0]} if results
+            else {})
 
 
-SWEEP_MODES = {"tcp": "TCP", "spin": "spinning", "nohash": "spinning, slots without hash", "sleep": "sleeping",
+SWEEP_MODES = {"tcp": "TCP", "spin": "spinning", "nohash": "spinning, slots without hash",
+               "sleep": "sleeping",
                "unix": "unix socket"}
 SWEEP_TITLES = {"lat_by_size": "p50 of a round trip, µs", "bw_by_size": "throughput, Gb/s",
                 "by_conns": "64 B round trips through epoll, k/s"}
@@ -157,19 +172,22 @@ def sweep_lines(table):
                   "|---" * (len(modes) + 1) + "|"]
         for point in by_mode[TCP]:
             values = (by_mode[mode].get(point) for mode in modes)
-            lines.append(f"| {point} | " + " | ".join("" if v is None else number(v) for v in values) + " |")
+            lines.append(f"| {point} | " + " | ".join("" if v is None else number(v)
+                                                      for v in values) + " |")
     return lines
 
 
 def markdown(table):
-    return faster_lines(table) + alone_lines(table) + figure_lines(table) + slot_lines(table) + sweep_lines(table)
+    return (faster_lines(table) + alone_lines(table) + figure_lines(table) + slot_lines(table)
+            + sweep_lines(table))
 
 
 def row_json(table, run, row):
     modes = {}
     for mode in run.modes:
         samples = table.samples(run, row, mode)
-        modes[mode.name] = {"samples": samples, "median": statistics.median(samples) if samples else None,
+        modes[mode.name] = {"samples": samples,
+                            "median": statistics.median(samples) if samples else None,
                             "ratio": table.ratio(run, row, mode) if TCP in run.modes else None}
     targets = []
     for target in row.targets:
@@ -189,7 +207,8 @@ def run_json(table, run):
 
 
 def write_json(path, table, **about):
-    result = {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": harness.machine(), **about,
+    result = {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+              "machine": harness.machine(), **about,
               "rows": [row_json(table, run, row) for run in table.runs for row in run.rows],
               "runs": [run_json(table, run) for run in table.runs]}
     path.parent.mkdir(parents=True, exist_ok=True)

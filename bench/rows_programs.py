@@ -1,4 +1,5 @@
-"""Programs as their distribution ships them: iperf3, redis, nginx, memcached, each with its own load generator."""
+"""Rows of unmodified programs as the distribution ships them: iperf3, redis, nginx, memcached, each
+with its own load generator."""
 import csv
 import io
 import json
@@ -18,7 +19,7 @@ TIMES_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def whole(seconds):
-    """For programs that count in seconds."""
+    """Whole seconds, for programs that accept no fractions."""
     return max(1, round(seconds))
 
 
@@ -43,7 +44,8 @@ def redis_address(stage):
 
 
 def redis_figures(said):
-    """Of redis-benchmark --csv; beside the table it may warn about the server's configuration."""
+    """Parses redis-benchmark --csv, whose output may also contain warnings about the server's
+    configuration."""
     lines = [line for line in said.splitlines() if line.startswith('"')]
     table = list(csv.DictReader(io.StringIO("\n".join(lines))))
     if not table or not float(table[0]["rps"]):
@@ -52,10 +54,12 @@ def redis_figures(said):
 
 
 def redis(command, clients, requests_per_s, pipeline=1):
-    """By count, since redis-benchmark knows no time; sized after kernel TCP."""
+    """Runs a number of requests, since redis-benchmark has no time limit; sized by kernel TCP's
+    rate."""
     def run(stage, seconds):
         redis_server(stage)
-        said, travel = stage.client("redis-benchmark", *redis_address(stage), "-t", command, "-c", clients,
+        said, travel = stage.client("redis-benchmark", *redis_address(stage), "-t", command, "-c",
+                                    clients,
                                     "-P", pipeline, "-n", int(requests_per_s * seconds), "--csv",
                                     timeout_s=seconds * 10 + 20)
         return redis_figures(said), travel
@@ -63,7 +67,8 @@ def redis(command, clients, requests_per_s, pipeline=1):
 
 
 def nginx_server(stage, workers=1):
-    """Its own prefix and configuration; the same user as the client, since others stay on TCP."""
+    """nginx with its own prefix and configuration, as the same user as the client, since streams
+    between users stay on TCP."""
     (stage.dir / "page").write_bytes(PAGE)
     user = "user root;" if os.geteuid() == 0 else ""
     temp = " ".join(f"{kind}_temp_path {stage.dir}/{kind};"
@@ -74,11 +79,12 @@ events {{ worker_connections 1024; }}
 http {{ {temp} access_log off; keepalive_requests 100000000; sendfile on;
 server {{ listen 127.0.0.1:{stage.port}; root {stage.dir}; }} }}
 """)
-    stage.server("nginx", "-p", stage.dir, "-c", stage.dir / "nginx.conf", "-e", stage.dir / "error.log")
+    stage.server("nginx", "-p", stage.dir, "-c", stage.dir / "nginx.conf", "-e",
+                 stage.dir / "error.log")
 
 
 def wrk_figures(said):
-    """Of wrk --latency."""
+    """Parses the output of wrk --latency."""
     rate = re.search(r"Requests/sec:\s*([\d.]+)", said)
     p50 = re.search(r"^\s+50%\s+([\d.]+)(us|ms|s)$", said, re.M)
     if not rate or not p50 or "Socket errors" in said or "Non-2xx" in said or not float(rate[1]):
@@ -93,7 +99,8 @@ def nginx(connections, content=PAGE):
         with urllib.request.urlopen(f"http://127.0.0.1:{stage.port}/page", timeout=10) as answer:
             if answer.read() != content:
                 raise Failure("nginx: wrong content")
-        said, travel = stage.client("wrk", "-t", 1, "-c", connections, "-d", f"{whole(seconds)}s", "--latency",
+        said, travel = stage.client("wrk", "-t", 1, "-c", connections, "-d", f"{whole(seconds)}s",
+                                    "--latency",
                                     f"http://127.0.0.1:{stage.port}/page", timeout_s=seconds + 20)
         return wrk_figures(said), travel
     return run
@@ -107,7 +114,7 @@ def memcaslap_figures(said):
 
 
 def memcached(stage, seconds):
-    """memaslap's mix: nine gets to one set, values of 1 KiB."""
+    """memaslap's mix: nine gets for each set, values of 1 KiB."""
     user = ["-u", "root"] if os.geteuid() == 0 else []
     stage.server("memcached", *user, "-l", "127.0.0.1", "-p", stage.port, "-U", 0, "-t", 4)
     said, travel = stage.client("memcaslap", "-s", f"127.0.0.1:{stage.port}", "-T", 4, "-c", 16,
@@ -123,15 +130,18 @@ def redis_run(command, clients, requests_per_s, pipeline=1, quick=True):
     targets = (faster(2),) if pipeline > 1 else (faster(3),)
     row = Row(key, title, "k/s", "rps", KILO, False, targets, "P6")
     if clients == 1:
-        # From the rate: its p50 counts in steps of 8 µs. One client waits for each answer.
+        # Computed from the rate, since its p50 is in steps of 8 µs. One client waits for each
+        # answer.
         row = Row(key, title + ", time of a request", "µs", lambda r: 1e6 / r["rps"], 1, True,
                   (faster(6), faster(3, base=UNIX)), "P6")
-    return Run(key, redis(command, clients, requests_per_s, pipeline), BOTH + (UNIX,), (row,), quick=quick)
+    return Run(key, redis(command, clients, requests_per_s, pipeline), BOTH + (UNIX,), (row,),
+               quick=quick)
 
 
 PROGRAMS = (
     Run("iperf3", iperf3, BOTH, whole=True, rows=(
-        Row("iperf3", "iperf3, 1 stream", "Gb/s", "bits_per_s", GBIT, False, (faster(2.5),), "P5"),)),
+        Row("iperf3", "iperf3, 1 stream", "Gb/s", "bits_per_s", GBIT, False, (faster(2.5),),
+            "P5"),)),
     redis_run("get", 1, 30000),
     redis_run("set", 1, 30000, quick=False),
     redis_run("get", 50, 80000),
@@ -139,13 +149,17 @@ PROGRAMS = (
     redis_run("get", 50, 400000, 16),
     redis_run("set", 50, 400000, 16, quick=False),
     Run("nginx_1", nginx(1), BOTH, whole=True, rows=(
-        Row("nginx_1_p50", "nginx 612 B keep-alive, 1 connection, p50", "µs", "p50_s", 1e6, True, (faster(6),), "P7"),
+        Row("nginx_1_p50", "nginx 612 B keep-alive, 1 connection, p50", "µs", "p50_s", 1e6, True,
+            (faster(6),), "P7"),
         Row("nginx_1", "nginx 612 B keep-alive, 1 connection", "k/s", "per_s", KILO, part="P7"))),
     Run("nginx_64", nginx(64), BOTH, whole=True, rows=(
-        Row("nginx_64", "nginx 612 B keep-alive, 64 connections", "k/s", "per_s", KILO, False, (faster(3),), "P7"),)),
+        Row("nginx_64", "nginx 612 B keep-alive, 64 connections", "k/s", "per_s", KILO, False,
+            (faster(3),), "P7"),)),
     Run("nginx_file", nginx(1, os.urandom(FILE_BYTES)), BOTH, whole=True, quick=False, rows=(
-        Row("nginx_file", "nginx 1 MiB file, 1 connection", "files/s", "per_s", 1, False, (faster(3),), "P7"),)),
+        Row("nginx_file", "nginx 1 MiB file, 1 connection", "files/s", "per_s", 1, False,
+            (faster(3),), "P7"),)),
     Run("memcached", memcached, BOTH, whole=True, quick=False, rows=(
-        Row("memcached", "memcached 4 threads, memcaslap 4 threads, 16 connections", "k/s", "per_s", KILO, False,
+        Row("memcached", "memcached 4 threads, memcaslap 4 threads, 16 connections", "k/s", "per_s",
+            KILO, False,
             (faster(3),), "P11"),)),
 )

@@ -1,4 +1,5 @@
-"""What rsperf measures between two processes: latency, throughput, messages, connections, processor time."""
+"""Rows that rsperf measures between two processes: latency, throughput, messages, connections, CPU
+time."""
 import json
 import os
 
@@ -18,7 +19,8 @@ def where(stage):
 
 
 def ends(pinned):
-    """--pin for server and client: a cpu each, where what is looked for is smaller than what the scheduler does."""
+    """--pin options for server and client: a CPU each, for effects that are smaller than the
+    scheduler's."""
     cpus = sorted(os.sched_getaffinity(0))
     if not pinned or len(cpus) < 2:
         return [], []
@@ -30,22 +32,26 @@ def last_json(said):
 
 
 def limit(stage, means, seconds, pinned=False):
-    """What two processes of this machine can do without sockets. Two that spin on one cpu would be no limit."""
+    """The limit: what two processes of this machine can do without sockets. Two spinning processes
+    get a CPU each, since sharing one would be no limit."""
     cpus = sorted(os.sched_getaffinity(0))
     spins = {"--cacheline", "--hash", "--slots"} & set(means)
     pins = ["--pin", f"{cpus[0]},{cpus[-1]}"] if (pinned or spins) and len(cpus) > 1 else []
-    said, travel = stage.client(RSPERF, "limit", *means, "--time", seconds, *WARM_UP, "--json", *pins)
+    said, travel = stage.client(RSPERF, "limit", *means, "--time", seconds, *WARM_UP, "--json",
+                                *pins)
     return last_json(said), travel
 
 
 def rsperf(test, wait=("recv",), means=None, pinned=False, server=(), warm_up=WARM_UP, cpu=False):
-    """wait: at both ends; means: rsperf limit's, for that mode; cpu: what both ends used, from start to end."""
+    """wait: at both ends; means: options of rsperf limit, for that mode; cpu: CPU time of both
+    ends, from start to end."""
     def run(stage, seconds):
         if stage.mode is LIMIT:
             return limit(stage, means, seconds, pinned)
         pins = ends(pinned)
         stage.server(RSPERF, "server", "--wait", *wait, *server, *pins[0], *where(stage))
-        said, travel = stage.client(RSPERF, "client", *test, "--wait", *wait, "--time", seconds, *warm_up, "--json",
+        said, travel = stage.client(RSPERF, "client", *test, "--wait", *wait, "--time", seconds,
+                                    *warm_up, "--json",
                                     *pins[1], *where(stage), timeout_s=seconds + 30)
         result = last_json(said)
         if cpu:
@@ -64,7 +70,7 @@ def every_slot(stage, seconds):
 
 
 def cpu_per_message(stage, seconds):
-    """The limit: hash and copy alone, both ends' in one thread."""
+    """The limit here: hash and copy of both ends alone, in one thread."""
     if stage.mode is LIMIT:
         alone = slots(stage, seconds, [64])[0]
         return {"cpu_s": (alone["copy_ns"] + alone["hash_ns"]) / GB, "out": {"bytes": 64}}, Travel()
@@ -72,13 +78,15 @@ def cpu_per_message(stage, seconds):
 
 
 def by_size(test, pick, wait=("recv",)):
-    """One server, a client for each size."""
+    """One server, and a client for each size."""
     def run(stage, seconds):
         stage.server(RSPERF, "server", "--wait", *wait, *where(stage))
         points, travel = {}, Travel()
         for size in SIZES:
-            said, went = stage.client(RSPERF, "client", test, "--size", size, "--wait", *wait, "--json", "--time",
-                                      seconds / len(SIZES), "--warmup", 0.05, *where(stage), timeout_s=seconds + 30)
+            said, went = stage.client(RSPERF, "client", test, "--size", size, "--wait", *wait,
+                                      "--json", "--time",
+                                      seconds / len(SIZES), "--warmup", 0.05, *where(stage),
+                                      timeout_s=seconds + 30)
             points[size] = pick(last_json(said))
             travel.add(went)
         return points, travel
@@ -89,8 +97,10 @@ def by_conns(stage, seconds):
     stage.server(RSPERF, "server", "--wait", "epoll", "--nonblock", *where(stage))
     points, travel = {}, Travel()
     for conns in CONNS:
-        said, went = stage.client(RSPERF, "client", "--lat", "--conns", conns, "--wait", "epoll", "--nonblock",
-                                  "--json", "--time", seconds / len(CONNS), "--warmup", 0.05, *where(stage),
+        said, went = stage.client(RSPERF, "client", "--lat", "--conns", conns, "--wait", "epoll",
+                                  "--nonblock",
+                                  "--json", "--time", seconds / len(CONNS), "--warmup", 0.05,
+                                  *where(stage),
                                   timeout_s=seconds + 30)
         points[conns] = last_json(said)["per_s"] / 1e3
         travel.add(went)
@@ -102,9 +112,12 @@ def threads(stage, seconds):
     result, travel = {}, Travel()
     for count in (1, 4):
         stage.elsewhere()
-        server = stage.server(RSPERF, "server", "--wait", "epoll", "--threads", count, *where(stage))
-        said, went = stage.client(RSPERF, "client", "--lat", "--conns", 16, "--wait", "epoll", "--threads", count,
-                                  "--time", seconds / 2, *WARM_UP, "--json", *where(stage), timeout_s=seconds + 30)
+        server = stage.server(RSPERF, "server", "--wait", "epoll", "--threads", count,
+                              *where(stage))
+        said, went = stage.client(RSPERF, "client", "--lat", "--conns", 16, "--wait", "epoll",
+                                  "--threads", count,
+                                  "--time", seconds / 2, *WARM_UP, "--json", *where(stage),
+                                  timeout_s=seconds + 30)
         stage.end(server)
         result[f"threads_{count}"] = last_json(said)
         travel.add(went)
@@ -112,7 +125,7 @@ def threads(stage, seconds):
 
 
 def pairs(test, count, one_core=False):
-    """Clients and servers of their own, all at once: the sum, and the worst p99."""
+    """Several clients and servers at once: the sum, and the worst p99."""
     def run(stage, seconds):
         pin = ["--pin", min(os.sched_getaffinity(0))] if one_core else []
         clients = []
@@ -122,33 +135,36 @@ def pairs(test, count, one_core=False):
             clients.append((stage.port, where(stage)))
         started, travel, results = [], Travel(), []
         for stage.port, at in clients:
-            started.append(stage.start(RSPERF, "client", test, "--time", seconds, *WARM_UP, "--json", *pin, *at))
+            started.append(stage.start(RSPERF, "client", test, "--time", seconds, *WARM_UP,
+                                       "--json", *pin, *at))
         for client in started:
             said, went = stage.finish(client, seconds + 30)
             results.append(last_json(said))
             travel.add(went)
         if test == "--bw":
             return {"gbit_per_s": sum(r["out"]["gbit_per_s"] for r in results)}, travel
-        return {"per_s": sum(r["per_s"] for r in results), "p99": max(r["rtt_ns"]["p99"] for r in results)}, travel
+        return {"per_s": sum(r["per_s"] for r in results),
+                "p99": max(r["rtt_ns"]["p99"] for r in results)}, travel
     return run
 
 
 def calls(kind):
     def run(stage, seconds):
-        said, _ = stage.client(RSPERF, "calls", kind, "--time", seconds, "--warmup", 0.02, "--json", *ends(True)[1])
+        said, _ = stage.client(RSPERF, "calls", kind, "--time", seconds, "--warmup", 0.02, "--json",
+                               *ends(True)[1])
         return last_json(said), Travel(known=True)
     return run
 
 
 def lat(key, title, wait, targets, means=None, pinned=False, quick=True, part="P3"):
-    """A ping-pong; with means, against a limit."""
+    """A ping-pong; with means, compared with a limit."""
     modes = BOTH + (UNIX,) + ((LIMIT,) if means else ())
     return Run(key, rsperf(["--lat"], wait, means, pinned), modes, quick=quick, rows=(
         Row(key, f"64 B ping-pong, {title}, p50", "µs", "rtt_ns.p50", US, True, targets, part),))
 
 
 def lat_recv(key, title, pinned, quick):
-    """Two limits: for who spins, and for who sleeps."""
+    """Two limits: for a spinning and for a sleeping transport."""
     call = rsperf(["--lat"], pinned=pinned)
 
     def run(stage, seconds):
@@ -158,14 +174,17 @@ def lat_recv(key, title, pinned, quick):
         futex, travel = limit(stage, ["--futex"], seconds / 2, pinned)
         return {**line, "asleep": futex}, travel
     return Run(key, run, BOTH + (UNIX, LIMIT), quick=quick, rows=(
-        Row(key, f"64 B ping-pong, recv{title}, p50; limit: a cache line", "µs", "rtt_ns.p50", US, True,
+        Row(key, f"64 B ping-pong, recv{title}, p50; limit: a cache line", "µs", "rtt_ns.p50", US,
+            True,
             (near_limit(1.5), faster(30)), "P1"),
         Row(key + "_futex", f"64 B ping-pong, recv{title}, p50; limit: a futex", "µs",
-            lambda r: r.get("asleep", r)["rtt_ns"]["p50"], US, True, (near_limit(1.1, SLEEP),), "P2")))
+            lambda r: r.get("asleep", r)["rtt_ns"]["p50"], US, True, (near_limit(1.1, SLEEP),),
+            "P2")))
 
 
 def bandwidth(key, title, size, targets, pinned=False, quick=True):
-    """Two limits: the kernel copies, once; the same with the hash that a transfer without our copies would need."""
+    """Two limits: one copy by the kernel; the same with the hash that a transfer without our copies
+    would need."""
     call = rsperf(["--bw", "--size", size], pinned=pinned)
 
     def run(stage, seconds):
@@ -181,16 +200,19 @@ def bandwidth(key, title, size, targets, pinned=False, quick=True):
 
 
 def gbit(result):
-    """Of a stream; of the limit, which copies the size that it says: by its median, as two that spin for each other
-    lose whole time slices where others want the processors."""
+    """The rate of a stream; for the limit, which copies messages of the size it reports, from the
+    median: two processes that spin for each other lose whole time slices when other processes run.
+    """
     if "limit" in result:
         return result["size_bytes"] * 8 / result["rtt_ns"]["p50"]
     return result["out"]["gbit_per_s"]
 
 
 def rate(key, title, pinned=False, quick=True):
-    return Run(key, rsperf(["--rate"], means=["--slots"], pinned=pinned), BOTH + (UNIX, LIMIT), quick=quick, rows=(
-        Row(key, f"64 B messages, one way{title}; limit: a bare loop over the same slots", "M/s", "out.messages_per_s", MEGA,
+    return Run(key, rsperf(["--rate"], means=["--slots"], pinned=pinned), BOTH + (UNIX, LIMIT),
+               quick=quick, rows=(
+        Row(key, f"64 B messages, one way{title}; limit: a bare loop over the same slots", "M/s",
+            "out.messages_per_s", MEGA,
             False, (faster(50), near_limit(1.5)), "P4"),))
 
 
@@ -207,13 +229,16 @@ NONBLOCK = "--nonblock"
 CPU_BYTES = Row("cpu_gb", "128 KiB sends, processor time of both ends", "s/GB",
                 lambda r: r["cpu_s"] / (r["out"]["bytes"] / GB), 1, True, not_below(SLEEP), "P13")
 CPU_MESSAGES = Row("cpu_messages", "64 B messages, processor time of both ends", "s a million",
-                   lambda r: r["cpu_s"] / (r["out"]["bytes"] / 64) / MEGA, 1, True, not_below(SLEEP), "P4 P13")
+                   lambda r: r["cpu_s"] / (r["out"]["bytes"] / 64) / MEGA, 1, True,
+                   not_below(SLEEP), "P4 P13")
 LATENCIES = (
     lat_recv("lat_recv", "", False, True),
     lat_recv("lat_recv_pin", ", pinned", True, False),
-    lat("lat_epoll", "epoll, non-blocking", ("epoll", NONBLOCK), (faster(25), near_limit(1.15, SLEEP)),
+    lat("lat_epoll", "epoll, non-blocking", ("epoll", NONBLOCK),
+        (faster(25), near_limit(1.15, SLEEP)),
         ["--eventfd-epoll"], part="P2 P3"),
-    lat("lat_epoll_pin", "epoll, non-blocking, pinned", ("epoll", NONBLOCK), (faster(25), near_limit(1.15, SLEEP)),
+    lat("lat_epoll_pin", "epoll, non-blocking, pinned", ("epoll", NONBLOCK),
+        (faster(25), near_limit(1.15, SLEEP)),
         ["--eventfd-epoll"], True, False, "P2 P3"),
     lat("lat_poll", "poll, non-blocking", ("poll", NONBLOCK), (faster(20),), quick=False),
     lat("lat_select", "select, non-blocking", ("select", NONBLOCK), (faster(20),), quick=False),
@@ -227,48 +252,64 @@ THROUGHPUT = (
 )
 CONNECTIONS = (
     Run("conn", rsperf(["--conn"], ("epoll",)), BOTH + (UNIX,), earns=False, rows=(
-        Row("conn", "connect, 64 B, reply, close", "k/s", "per_s", 1e-3, False, (faster(0.98), faster(0.98, SLEEP)),
+        Row("conn", "connect, 64 B, reply, close", "k/s", "per_s", 1e-3, False,
+            (faster(0.98), faster(0.98, SLEEP)),
             "P8"),)),
 )
 ALONE = (
     alone("alone_lat", "64 B ping-pong, only the client preloaded", "µs", "rtt_ns.p50", US, True,
           rsperf(["--lat"], pinned=True, warm_up=["--warmup", 0.05]), True),
-    alone("alone_bw", "128 KiB sends, only the client preloaded", "Gb/s", "out.gbit_per_s", 1, False,
+    alone("alone_bw", "128 KiB sends, only the client preloaded", "Gb/s", "out.gbit_per_s", 1,
+          False,
           rsperf(["--bw"], pinned=True, warm_up=["--warmup", 0.05])),
-    alone("alone_udp", "UDP: send and recv of 64 B", "ns a call", "ns_per_call", 1, True, calls("--udp"), True),
+    alone("alone_udp", "UDP: send and recv of 64 B", "ns a call", "ns_per_call", 1, True,
+          calls("--udp"), True),
     alone("alone_local", "Unix socket: write and read of 64 B", "ns a call", "ns_per_call", 1, True,
           calls("--local")),
-    alone("alone_file", "file: pwrite and pread of 64 B", "ns a call", "ns_per_call", 1, True, calls("--file")),
+    alone("alone_file", "file: pwrite and pread of 64 B", "ns a call", "ns_per_call", 1, True,
+          calls("--file")),
 )
 MANY = (
     Run("threads", threads, BOTH + (UNIX,), quick=False, cost_s=0.7, rows=(
-        Row("threads_16", "16 connections, 4 threads at each end", "k/s", "threads_4.per_s", 1e-3, False,
+        Row("threads_16", "16 connections, 4 threads at each end", "k/s", "threads_4.per_s", 1e-3,
+            False,
             (faster(3),), "P11"),
         Row("threads_keep", "the same, against 1 thread at each end", "×",
-            lambda r: r["threads_4"]["per_s"] / r["threads_1"]["per_s"], 1, False, (figure_at_least(0.9),), "P11"))),
+            lambda r: r["threads_4"]["per_s"] / r["threads_1"]["per_s"], 1, False,
+            (figure_at_least(0.9),), "P11"))),
     Run("pairs_lat", pairs("--lat", 4), BOTH + (UNIX,), cost_s=0.5, rows=(
-        Row("pairs_lat", "4 pairs at once, round trips", "k/s", "per_s", 1e-3, False, not_below(SPIN, SLEEP), "P12"),
-        Row("pairs_p99", "4 pairs at once, worst p99", "µs", "p99", US, True, not_below(SPIN, SLEEP), "P12"))),
+        Row("pairs_lat", "4 pairs at once, round trips", "k/s", "per_s", 1e-3, False,
+            not_below(SPIN, SLEEP), "P12"),
+        Row("pairs_p99", "4 pairs at once, worst p99", "µs", "p99", US, True,
+            not_below(SPIN, SLEEP), "P12"))),
     Run("pairs_bw", pairs("--bw", 4), BOTH + (UNIX,), quick=False, cost_s=0.5, rows=(
-        Row("pairs_bw", "4 pairs at once, 128 KiB sends", "Gb/s", "gbit_per_s", 1, False, not_below(SPIN, SLEEP),
+        Row("pairs_bw", "4 pairs at once, 128 KiB sends", "Gb/s", "gbit_per_s", 1, False,
+            not_below(SPIN, SLEEP),
             "P12"),)),
     Run("core_lat", pairs("--lat", 1, True), BOTH + (UNIX,), rows=(
-        Row("core_lat", "a pair on one core, round trips", "k/s", "per_s", 1e-3, False, not_below(SPIN, SLEEP),
+        Row("core_lat", "a pair on one core, round trips", "k/s", "per_s", 1e-3, False,
+            not_below(SPIN, SLEEP),
             "P12"),
-        Row("core_p99", "a pair on one core, p99", "µs", "p99", US, True, not_below(SPIN, SLEEP), "P12"))),
+        Row("core_p99", "a pair on one core, p99", "µs", "p99", US, True, not_below(SPIN, SLEEP),
+            "P12"))),
     Run("core_bw", pairs("--bw", 1, True), BOTH + (UNIX,), quick=False, rows=(
-        Row("core_bw", "a pair on one core, 128 KiB sends", "Gb/s", "gbit_per_s", 1, False, not_below(SPIN, SLEEP),
+        Row("core_bw", "a pair on one core, 128 KiB sends", "Gb/s", "gbit_per_s", 1, False,
+            not_below(SPIN, SLEEP),
             "P12"),)),
 )
 CPU = (
-    Run("cpu_gb", rsperf(["--bw"], warm_up=["--warmup", 0], cpu=True), BOTH + (UNIX,), (CPU_BYTES,)),
+    Run("cpu_gb", rsperf(["--bw"], warm_up=["--warmup", 0], cpu=True), BOTH + (UNIX,),
+        (CPU_BYTES,)),
     Run("cpu_messages", cpu_per_message, BOTH + (UNIX, LIMIT), (CPU_MESSAGES,)),
 )
 SLOTS_ALONE = Run("slots", every_slot, (LIMIT,), (), earns=False, rounds=1, share=2)
 SWEEPS = (
-    Run("lat_by_size", by_size("--lat", lambda r: r["rtt_ns"]["p50"] * US), BOTH + (NO_HASH, UNIX), (), quick=False, rounds=3,
+    Run("lat_by_size", by_size("--lat", lambda r: r["rtt_ns"]["p50"] * US), BOTH + (NO_HASH, UNIX),
+        (), quick=False, rounds=3,
         cost_s=1.2, share=1.6, axis="bytes"),
-    Run("bw_by_size", by_size("--bw", gbit), BOTH + (NO_HASH, UNIX), (), quick=False, rounds=3, cost_s=1.2, share=1.6,
+    Run("bw_by_size", by_size("--bw", gbit), BOTH + (NO_HASH, UNIX), (), quick=False, rounds=3,
+        cost_s=1.2, share=1.6,
         axis="bytes"),
-    Run("by_conns", by_conns, BOTH + (UNIX,), (), quick=False, rounds=3, cost_s=1.2, share=1.4, axis="connections"),
+    Run("by_conns", by_conns, BOTH + (UNIX,), (), quick=False, rounds=3, cost_s=1.2, share=1.4,
+        axis="connections"),
 )

@@ -1,4 +1,5 @@
-"""Many streams that rest: their memory, what they cost those that do not, and that there can be so many."""
+"""Rows with many idle streams: their memory, what they cost the active ones, and that so many are
+possible."""
 import contextlib
 import os
 import time
@@ -13,17 +14,20 @@ OPEN_S = 120
 
 
 def at_rest(stage, idle, conns, seconds, look=None):
-    """A server and a client with streams that rest beside those that work; look: at both, while they do."""
+    """Runs a server and a client with idle streams beside active ones; look: called with both while
+    they run."""
     stage.elsewhere()
     server = stage.server(RSPERF, "server", *WAIT, *where(stage))
-    client = stage.start(RSPERF, "client", "--lat", *WAIT, "--conns", conns, "--idle", idle, "--time", seconds,
+    client = stage.start(RSPERF, "client", "--lat", *WAIT, "--conns", conns, "--idle", idle,
+                         "--time", seconds,
                          "--json", *where(stage))
     seen = None
     deadline = time.monotonic() + OPEN_S
     while look and "streams rest" not in client.log.read_text(errors="replace"):
         if time.monotonic() > deadline or os.waitid(os.P_PID, client.process.pid,
                                                     os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            raise Failure(f"rsperf: its streams never rested: {client.log.read_text(errors='replace')[-400:]}")
+            raise Failure(f"rsperf: its streams never rested: "
+                          f"{client.log.read_text(errors='replace')[-400:]}")
         time.sleep(0.01)
     if look:
         seen = look(server.pid, client.process.pid)
@@ -33,14 +37,15 @@ def at_rest(stage, idle, conns, seconds, look=None):
 
 
 def rollup(pid):
-    """A process's share of the memory it has, by kind, in bytes."""
+    """Memory of a process by kind, in bytes, from smaps_rollup."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
         lines = [line.split() for line in f]
     return {cells[0].rstrip(":"): int(cells[1]) * 1024 for cells in lines if cells[-1] == "kB"}
 
 
 def shared_files(pids):
-    """Bytes of the shared memory that these processes map, each object once; None where that may not be looked at."""
+    """Bytes of the shared memory that these processes map, each object counted once; None if that
+    may not be read."""
     sizes = {}
     for pid in pids:
         try:
@@ -56,7 +61,8 @@ def shared_files(pids):
 
 
 def memory(*pids):
-    """Of both ends together. A memory file counts by what it has, not by what is mapped of it just now."""
+    """Memory of both ends together. A memory file counts with its allocated size, not with what is
+    mapped at the moment."""
     parts = [rollup(pid) for pid in pids]
     shared = shared_files(pids)
     if shared is None:
@@ -65,7 +71,8 @@ def memory(*pids):
 
 
 def idle_memory(stage, seconds):
-    """The growth from few to some, by the number of streams that grew: direct ones where the library is there."""
+    """The growth from FEW to SOME idle streams, divided by the number of streams added: direct
+    ones, if the library is used."""
     del seconds
     _, few, before = at_rest(stage, FEW, 1, 0.5, memory)
     _, some, after = at_rest(stage, SOME, 1, 0.5, memory)
@@ -76,10 +83,11 @@ def idle_memory(stage, seconds):
 
 
 def idle_cost(stage, seconds):
-    """A round trip of ten streams, beside few that rest and beside many."""
+    """A round trip of ten active streams, beside few idle ones and beside many."""
     few, _, _ = at_rest(stage, FEW, 10, seconds)
     many, travel, _ = at_rest(stage, MANY, 10, seconds)
-    return {"few": few, "many": many, "opened": many["idle"], "opened_per_s": many["idle"] / many["idle_s"],
+    return {"few": few, "many": many, "opened": many["idle"],
+            "opened_per_s": many["idle"] / many["idle_s"],
             "direct": 100 * travel.direct / travel.streams if travel.streams else 0.0}, travel
 
 
@@ -88,11 +96,15 @@ SYSTEM = (
         Row("idle_memory", "memory of a stream at rest, both ends", "KiB", "bytes", 1 / 1024, True,
             (figure_at_most(16),), "P10"),)),
     Run("idle_cost", idle_cost, (TCP, SPIN), rounds=2, quick=False, cost_s=12, rows=(
-        Row("idle_cost", "10 streams beside 10,000 at rest, against beside 10, time of a round trip", "×",
-            lambda r: r["many"]["rtt_ns"]["mean"] / r["few"]["rtt_ns"]["mean"], 1, True, (figure_at_most(1.2),),
+        Row("idle_cost", "10 streams beside 10,000 at rest, against beside 10, time of a round "
+                         "trip", "×",
+            lambda r: r["many"]["rtt_ns"]["mean"] / r["few"]["rtt_ns"]["mean"], 1, True,
+            (figure_at_most(1.2),),
             "P10"),
-        Row("idle_many", "streams opened, used, at rest, and used again", "streams", "opened", 1, False,
+        Row("idle_many", "streams opened, used, at rest, and used again", "streams", "opened", 1,
+            False,
             (figure_at_least(MANY),), "P10"),
         Row("idle_direct", "of these streams, direct", "%", "direct", part="P10"),
-        Row("idle_rate", "the same, opened and used a second", "k/s", "opened_per_s", 1e-3, part="P10"))),
+        Row("idle_rate", "the same, opened and used a second", "k/s", "opened_per_s", 1e-3,
+            part="P10"))),
 )

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What one slot costs, by size, in one thread: the copies alone, the hashes alone, and the whole way through the ring
- * (stream/ring/ring.h). Nothing sleeps and no other processor is asked, so the difference is what the code itself does.
+ * slots.c - measures what one slot costs, by size, in one thread: the copies alone, the hashes
+ * alone, and the whole way through the ring (stream/ring/ring.h). Nothing sleeps and no other
+ * processor is involved, so the difference is the cost of the code itself. Run by rows_rsperf.py.
  *
- *	copy	payload into the ring, and out again to where the receiver wants it
- *	hash	payload and head, once by the sender and once by the receiver
- *	ring	put, peek, copy with its hash, consume, and credit now and then
+ * 	copy	payload into the ring, and out again to the receiver's buffer
+ * 	hash	payload and head, once by the sender and once by the receiver
+ * 	ring	put, peek, copy with its hash, consume, and credit now and then
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,10 +16,10 @@
 
 #include "ring.h"
 
-#define SLOTS_CELLS 8192u /* 512 KiB: a ring as streams have */
+#define SLOTS_CELLS 8192u /* 512 KiB, as streams have */
 #define SLOTS_BYTES (SLOTS_CELLS * RSK_CELL_BYTES)
-#define SLOTS_BATCH 64u /* slots from one look at the clock to the next */
-#define SLOTS_ROUNDS 5	/* the best one counts: what disturbs only adds */
+#define SLOTS_BATCH 64u /* slots between two readings of the clock */
+#define SLOTS_ROUNDS 5	/* the best round counts, since disturbances only add time */
 
 static const struct rsk_fabric_ops slots_ops = {
 	.name = "one process",
@@ -33,10 +34,10 @@ struct slots {
 	struct rsk_ring_rx rx;
 	uint8_t *ring; /* owned */
 	uint8_t *from; /* owned; the sender's message */
-	uint8_t *to;   /* owned; where the receiver wants it */
-	uint64_t sum;  /* of hashes: they are used */
+	uint8_t *to;   /* owned; the receiver's buffer */
+	uint64_t sum;  /* of hashes, so that the compiler keeps them */
 	uint32_t size;
-	uint32_t place; /* of the next copy */
+	uint32_t place; /* offset of the next copy */
 };
 
 static uint64_t slots_now_ns(void)
@@ -47,7 +48,7 @@ static uint64_t slots_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The compiler cannot know what happens to it. */
+/* Makes the compiler assume that the memory is used. */
 static inline void slots_touch(void *p)
 {
 	__asm__ volatile("" : : "r"(p) : "memory");
@@ -86,7 +87,7 @@ static int slots_ring(struct slots *s)
 	uint32_t taken = 0;
 
 	rsk_iovcur_init(&cur, &iov, 1);
-	/* No slot goes around the end of the ring: a message there takes two. */
+	/* A slot does not wrap around the end of the ring: a message there takes two slots. */
 	while (taken < s->size) {
 		if (rsk_ring_put_data(&s->tx, &s->key, &cur, cur.left) <= 0)
 			return -ENOBUFS;
@@ -97,13 +98,13 @@ static int slots_ring(struct slots *s)
 		taken += v.head.len;
 	}
 	slots_touch(s->to);
-	/* In batches, as the receiver gives it. */
+	/* Gives credit in batches, as the receiver does. */
 	if (rsk_ring_tx_free(&s->tx) < SLOTS_CELLS / 2)
 		return rsk_ring_tx_credit(&s->tx, s->rx.next);
 	return 0;
 }
 
-/* ns a slot, or -errno. */
+/* Nanoseconds for each slot, or -errno. */
 static double slots_measure(struct slots *s, int (*one)(struct slots *), uint64_t time_ns)
 {
 	double best = 0;

@@ -1,4 +1,5 @@
-"""What a run is, what a row of the table shows of it, and what it is held against. Pure: samples in, words out."""
+"""Defines runs, the rows that the table shows of them, and their targets. Pure: samples in, words
+out. Used by compare.py and rdma.py."""
 import random
 import statistics
 from dataclasses import dataclass, field
@@ -7,14 +8,15 @@ from typing import Callable
 from harness import LIMIT, ONE_SIDE, SPIN, TCP, Mode, Travel
 
 NOISE = 0.05  # a ratio this close to 1 is no gain; nor is one whose samples overlap
-NAMES = {"tcp": "TCP", "unix": "the unix socket", "limit": "the limit", "spin": "spinning", "sleep": "sleeping",
+NAMES = {"tcp": "TCP", "unix": "the unix socket", "limit": "the limit", "spin": "spinning",
+         "sleep": "sleeping",
          "one side": "one side"}
 
 
 @dataclass(frozen=True)
 class Target:
-    """A bound of the issue. base None: on the figure itself. Else on its ratio to the base: how many times better, or,
-    at_most, how many times worse."""
+    """A bound from the requirements. base None: for the figure itself; otherwise for its ratio to
+    the base: how many times better, or, with at_most, how many times worse."""
 
     bound: float
     mode: Mode = SPIN
@@ -22,7 +24,8 @@ class Target:
     at_most: bool = False
 
     def text(self, unit=""):
-        of = "" if self.base is TCP else f" {unit}" if self.base is None else f" {NAMES[self.base.name]}"
+        of = ("" if self.base is TCP else f" {unit}" if self.base is None
+              else f" {NAMES[self.base.name]}")
         times = "" if self.base is None else "×"
         who = "" if self.mode is SPIN else NAMES[self.mode.name] + " "
         return f"{who}{'≤' if self.at_most else '≥'} {self.bound:g}{times}{of}"
@@ -30,7 +33,7 @@ class Target:
 
 @dataclass(frozen=True)
 class CostTarget:
-    """Pairs of neighbours in time: at the most so many percent worse."""
+    """For pairs of neighbours in time: at most this many percent worse."""
 
     percent: float
 
@@ -57,16 +60,16 @@ def figure_at_least(bound, mode=SPIN):
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: one figure out of what a run brought back."""
+    """One line of the table: one figure from the result of a run."""
 
     key: str
     title: str
     unit: str
     pick: object  # "a.b" in the result, or a function of it
-    scale: float = 1.0  # figure to unit
+    scale: float = 1.0  # factor from figure to unit
     lower_is_better: bool = False
     targets: tuple = ()
-    part: str = ""  # of the issue's table
+    part: str = ""  # part of the requirements
 
     def gain(self, base, figure):
         return base / figure if self.lower_is_better else figure / base
@@ -78,7 +81,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Run:
-    """A server and a client on a stage, once in each mode, in turns: what rows are made of."""
+    """A server and a client on a stage, once in each mode, in turns. Rows are made from its
+    results."""
 
     key: str
     call: Callable  # (stage, seconds) -> (result: dict, Travel)
@@ -87,11 +91,11 @@ class Run:
     earns: bool = True  # expected to be accelerated
     turns: int = 1  # short turns in a round, one mode after the other, compared pair by pair
     quick: bool = True
-    rounds: int = 0  # at the most so many; 0: as all
-    cost_s: float = 0.35  # a turn's time beside what it measures
-    share: float = 1.0  # of the time of a turn
+    rounds: int = 0  # most rounds; 0: as many as all
+    cost_s: float = 0.35  # a turn's time in addition to the measurement
+    share: float = 1.0  # fraction of a turn's normal time
     whole: bool = False  # the program counts in whole seconds
-    axis: str = ""  # results are {point: value}, for a plot over this
+    axis: str = ""  # results are {point: value}, for a plot over this quantity
 
     def turn_s(self, seconds):
         return max(seconds * self.share / self.turns, 0.2 if self.turns > 1 else 0)
@@ -104,7 +108,7 @@ class Run:
 
 @dataclass
 class Cell:
-    """All that one run brought back in one mode."""
+    """Everything that one run produced in one mode."""
 
     results: list = field(default_factory=list)
     travel: Travel = field(default_factory=Travel)
@@ -112,7 +116,7 @@ class Cell:
 
 
 class Table:
-    """Cells by run and mode; how rows read them."""
+    """Cells by run and mode, and how rows read them."""
 
     def __init__(self, runs):
         self.runs = runs
@@ -127,7 +131,8 @@ class Table:
 
     def ratio(self, run, row, mode, base=TCP):
         figures, bases = self.samples(run, row, mode), self.samples(run, row, base)
-        if not figures or not bases or not statistics.median(figures) or not statistics.median(bases):
+        if (not figures or not bases or not statistics.median(figures)
+            or not statistics.median(bases)):
             return None
         return row.gain(statistics.median(bases), statistics.median(figures))
 
@@ -148,8 +153,8 @@ def spread(samples):
 
 
 def median_interval(values):
-    """The median, and where it lies with 95 % confidence."""
-    chance = random.Random(1)  # the same samples give the same interval
+    """The median, and its 95 % confidence interval."""
+    chance = random.Random(1)  # a fixed seed: the same samples give the same interval
     medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(2000))
     return statistics.median(values), medians[50], medians[-51]
 
@@ -160,18 +165,18 @@ def pairs_interval(row, base, figures):
 
 
 def cost_verdict(target, low, high):
-    """What lies within the interval is neither shown nor refuted."""
+    """A bound within the interval is neither confirmed nor refuted."""
     if low >= -target.percent:
         return "met"
     return "not met" if high < -target.percent else "open"
 
 
 def verdict(table, run, row, target):
-    """(met, not met, open or failed; the value that was held against the bound, or None)."""
+    """(met, not met, open or failed; the value that was compared with the bound, or None)."""
     if isinstance(target, CostTarget):
         base, figures = table.samples(run, row, TCP), table.samples(run, row, ONE_SIDE)
         if not base or not figures or any(table.cell(run, mode).errors for mode in (TCP, ONE_SIDE)):
-            return "failed", None  # without one sample the others are no neighbours
+            return "failed", None  # after a missing sample the others would not be paired correctly
         median, low, high = pairs_interval(row, base, figures)
         return cost_verdict(target, low, high), median
     figures = table.samples(run, row, target.mode)
@@ -186,7 +191,8 @@ def verdict(table, run, row, target):
         return ("met" if value <= target.bound else "not met"), value
     if value >= target.bound:
         return "met", value
-    # "Not below TCP" is refuted only by samples that are.
-    if target.base and target.bound <= 1 and not apart(figures, table.samples(run, row, target.base)):
+    # "Not below TCP" is refuted only if the samples do not overlap.
+    if target.base and target.bound <= 1 and not apart(figures,
+                                                       table.samples(run, row, target.base)):
         return "open", value
     return "not met", value

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The paper's model: its wire and its automaton by hand, and that every byte gets to its place, whatever is lost."""
+"""Tests of drp.py: its wire and its state machines computed by hand, and that every byte reaches
+its place, whatever is lost."""
 import pathlib
 import tempfile
 import unittest
@@ -8,11 +9,12 @@ import drp
 import mechanisms
 from drp import DYNAMIC, TRADITIONAL, Model, Transfer, transfers
 
-WIRE = {payload: max(payload + drp.HEADER_BYTES + drp.DRP_BYTES, drp.SHORTEST_BYTES) * drp.NS_PER_BYTE for payload in (0, 1024)}
+WIRE = {payload: max(payload + drp.HEADER_BYTES + drp.DRP_BYTES,
+                     drp.SHORTEST_BYTES) * drp.NS_PER_BYTE for payload in (0, 1024)}
 
 
 class Dice:
-    """random() as told: of each throw whether it is a hit; then never one."""
+    """A random() with fixed outcomes: a list of hits and misses, then only misses."""
 
     def __init__(self, *hits):
         self.hits = list(hits)
@@ -22,51 +24,58 @@ class Dice:
 
 
 def model(method=DYNAMIC, **more):
-    return Model(**{"method": method, "bytes": 1024, "register_ns": 1000, "request_ns": 100_000, "repeat_ns": 50_000, "wire_ns": 500, **more})
+    return Model(**{"method": method, "bytes": 1024, "register_ns": 1000, "request_ns": 100_000,
+                    "repeat_ns": 50_000, "wire_ns": 500, **more})
 
 
 def way(payload=0):
     return WIRE[payload] + 500
 
 
-PLAIN = way() + 1000 + way() + way(1024) + way() + way() + way()  # request, registration, answer, data, ACK, release, released
+# Request, registration, answer, data, ACK, release, released.
+PLAIN = way() + 1000 + way() + way(1024) + way() + way() + way()
 
 
 class TimeTests(unittest.TestCase):
     def test_a_frame_by_hand(self):
         for method in (TRADITIONAL, DYNAMIC):
             done = Transfer(model(method), Dice()).run()
-            self.assertEqual((done.ns, done.requests, done.sent, done.indirect, done.placed), (PLAIN, 1, 1, 0, 1024))
+            self.assertEqual((done.ns, done.requests, done.sent, done.indirect, done.placed),
+                             (PLAIN, 1, 1, 0, 1024))
 
     def test_frames_follow_each_other(self):
         done = Transfer(model(bytes=4096), Dice()).run()
         self.assertEqual(done.ns, PLAIN + 3 * WIRE[1024])
 
     def test_a_window_waits_for_its_first(self):
-        one, two = (Transfer(model(bytes=4096, window=window), Dice()).run().ns for window in (1, 4))
+        one, two = (Transfer(model(bytes=4096, window=window), Dice()).run().ns
+                    for window in (1, 4))
         self.assertEqual(one - two, 3 * (way(1024) + way() - WIRE[1024]))
 
 
 class AutomatonTests(unittest.TestCase):
-    """fails and lost at 0.5: a hit is below."""
+    """fails and lost are 0.5: a value below is a hit."""
 
     def test_a_registration_fails(self):
         slow = Transfer(model(TRADITIONAL, fails=0.5), Dice(True)).run()
         refused = way() + 1000 + way()
-        self.assertEqual((slow.ns, slow.requests, slow.refused, slow.indirect), (refused + 100_000 + PLAIN, 2, 1, 0))
+        self.assertEqual((slow.ns, slow.requests, slow.refused, slow.indirect),
+                         (refused + 100_000 + PLAIN, 2, 1, 0))
         quick = Transfer(model(DYNAMIC, fails=0.5), Dice(True)).run()
-        self.assertEqual((quick.requests, quick.refused, quick.indirect, quick.placed), (2, 1, 1, 1024))
-        # The data went meanwhile; the request was repeated in its own time.
+        self.assertEqual((quick.requests, quick.refused, quick.indirect, quick.placed),
+                         (2, 1, 1, 1024))
+        # The data were sent meanwhile; the request was repeated after its own timeout.
         self.assertEqual(quick.ns, refused + 100_000 + way() + 1000 + way() + way() + way())
 
     def test_who_goes_on_indirectly_asks_again_early(self):
         done = Transfer(model(fails=0.5, again_ns=3000), Dice(True, True)).run()
         self.assertEqual((done.requests, done.refused, done.indirect), (3, 2, 1))
         answered = way() + 1000 + way()
-        data = answered + WIRE[1024]  # goes first; the request behind it, if the wire is not free yet
+        data = answered + WIRE[1024]  # is sent first; the request follows when the wire is free
         again = max(answered + 3000, data) + way() + 1000 + 500 + WIRE[0]
         self.assertEqual(done.ns, again + 3000 + way() + 1000 + way() + way() + way())
-        self.assertEqual(Transfer(model(TRADITIONAL, fails=0.5, again_ns=3000), Dice(True)).run().ns, answered + 100_000 + PLAIN)
+        self.assertEqual(Transfer(model(TRADITIONAL, fails=0.5, again_ns=3000),
+                                  Dice(True)).run().ns, answered + 100_000 + PLAIN)
 
     def test_a_request_is_lost(self):
         for method in (TRADITIONAL, DYNAMIC):
@@ -78,7 +87,7 @@ class AutomatonTests(unittest.TestCase):
         self.assertEqual((slow.ns, slow.requests, slow.indirect), (200_000 + PLAIN, 3, 0))
         quick = Transfer(model(DYNAMIC, lost=0.5), Dice(True, True)).run()
         self.assertEqual((quick.requests, quick.indirect), (3, 1))
-        # Data first, then the third request, one behind the other; its answer comes after the data's ACK.
+        # Data first, then the third request right after it; its answer comes after the data's ACK.
         self.assertEqual(quick.ns, 200_000 + WIRE[1024] + way() + 1000 + way() + way() + way())
 
     def test_a_valid_answer_is_lost(self):
@@ -97,9 +106,10 @@ class AutomatonTests(unittest.TestCase):
 class RepeatTests(unittest.TestCase):
     def test_duplicates_repeat_what_is_missing_alone(self):
         for keeps, sent in ((True, 9), (False, 16)):
-            done = Transfer(model(bytes=8192, lost=0.5, keeps=keeps, repeat_ns=10**9), Dice(False, False, True)).run()
+            done = Transfer(model(bytes=8192, lost=0.5, keeps=keeps, repeat_ns=10**9),
+                            Dice(False, False, True)).run()
             self.assertEqual((done.sent, done.placed, done.lost), (sent, 8192, 1))
-            self.assertLess(done.ns, 10**9)  # no timer was waited for
+            self.assertLess(done.ns, 10**9)  # no timeout was involved
 
     def test_the_last_one_waits_for_its_timer(self):
         done = Transfer(model(lost=0.5), Dice(False, False, True)).run()
@@ -108,12 +118,14 @@ class RepeatTests(unittest.TestCase):
     def test_every_byte_gets_to_its_place_once(self):
         for method in (TRADITIONAL, DYNAMIC):
             for keeps in (True, False):
-                for done in transfers(Model(method=method, bytes=20_000, fails=0.3, lost=0.3, keeps=keeps), 50, 7):
+                for done in transfers(Model(method=method, bytes=20_000, fails=0.3, lost=0.3,
+                                            keeps=keeps), 50, 7):
                     self.assertEqual(done.placed, 20_000)
                     self.assertGreaterEqual(done.sent, 20)
 
     def test_a_seed_is_a_run(self):
-        runs = [[done.ns for done in transfers(Model(fails=0.1, lost=0.1), 20, seed)] for seed in (3, 3, 4)]
+        runs = [[done.ns for done in transfers(Model(fails=0.1, lost=0.1), 20, seed)]
+                for seed in (3, 3, 4)]
         self.assertEqual(runs[0], runs[1])
         self.assertNotEqual(runs[0], runs[2])
 
@@ -124,7 +136,8 @@ class RepeatTests(unittest.TestCase):
 
 class FigureTests(unittest.TestCase):
     def cells(self):
-        return [mechanisms.measure((point, 2, 2)) for point in mechanisms.points() if point.percent in (0, 1, 5, 10)]
+        return [mechanisms.measure((point, 2, 2)) for point in mechanisms.points()
+                if point.percent in (0, 1, 5, 10)]
 
     def test_tables_and_plots(self):
         cells = self.cells()
@@ -139,7 +152,8 @@ class FigureTests(unittest.TestCase):
 
     def test_the_plot_has_each_point(self):
         text = mechanisms.script(self.cells(), "4", "x")
-        self.assertEqual([line.split()[0] for line in text.splitlines() if line[:1].isdigit()], ["0", "1", "5", "10"] * 2)
+        self.assertEqual([line.split()[0] for line in text.splitlines() if line[:1].isdigit()],
+                         ["0", "1", "5", "10"] * 2)
 
 
 if __name__ == "__main__":

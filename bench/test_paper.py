@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The experiment of the dynamic transfer, without guests: figures, tables, plots."""
+"""Tests of paper_report.py without guests: figures, tables, plots."""
 import json
 import pathlib
 import tempfile
@@ -11,7 +11,8 @@ from rdma_paper import POINTS, Point
 
 
 def transfer(method, ns, **more):
-    return {"method": method, "ns": ns, "first_ns": 1, "requests": 1, "invalid": 0, "indirect_bytes": 0, "cpu_ns": 1000,
+    return {"method": method, "ns": ns, "first_ns": 1, "requests": 1, "invalid": 0,
+            "indirect_bytes": 0, "cpu_ns": 1000,
             "peer_cpu_ns": 2000, **more}
 
 
@@ -23,7 +24,8 @@ def result_of(points, runs, errors=()):
     cells = rdma_paper.cells_of(points, {})
     for point in points:
         cells[point.key].update(transfers=runs, errors=list(errors))
-    about = {"rounds": len(runs), "seconds": 1, "bytes": 131072, "methods": "td", "kernel": "6.12", "lossy": "all", "minutes": 1}
+    about = {"rounds": len(runs), "seconds": 1, "bytes": 131072, "methods": "td", "kernel": "6.12",
+             "lossy": "all", "minutes": 1}
     return paper_report.result(points, cells, about)
 
 
@@ -42,36 +44,44 @@ class FigureTests(unittest.TestCase):
         self.assertAlmostEqual(high, -10)
 
     def test_of_a_method(self):
-        runs = [[transfer("t", 10), transfer("d", 5, requests=2, invalid=1, indirect_bytes=64)], run_of((30, 7))]
+        runs = [[transfer("t", 10), transfer("d", 5, requests=2, invalid=1, indirect_bytes=64)],
+                run_of((30, 7))]
         of = paper_report.of_method(runs, "d")
         self.assertEqual((of["mean_ns"], of["lowest_run_ns"], of["highest_run_ns"]), (6, 5, 7))
-        self.assertEqual((of["transfers"], of["repeated"], of["invalid"], of["by_indirect"]), (2, 1, 1, 1))
+        self.assertEqual((of["transfers"], of["repeated"], of["invalid"], of["by_indirect"]),
+                         (2, 1, 1, 1))
 
 
 class TableTests(unittest.TestCase):
     def test_beside_the_papers(self):
-        text = "\n".join(paper_report.markdown(result_of([Point("both", fail=5, loss=5)], [run_of((10e6, 9e6))])))
+        text = "\n".join(paper_report.markdown(result_of([Point("both", fail=5, loss=5)],
+                                                         [run_of((10e6, 9e6))])))
         self.assertIn("-10.0 % (-10.0 to -10.0) | -4.9 %", text)
         self.assertNotIn("failed", text)
 
     def test_runs_that_failed_show(self):
         for runs in ([], [run_of((10, 9))]):
-            text = "\n".join(paper_report.markdown(result_of([Point("loss", loss=10)], runs, ["the rail broke"])))
+            text = "\n".join(paper_report.markdown(
+                result_of([Point("loss", loss=10)], runs, ["the rail broke"])))
             self.assertIn("failed**", text)
-            columns = {line.count("|") for line in text.splitlines() if line.startswith(("| what", "| packets")) and "timer" not in line}
+            columns = {line.count("|") for line in text.splitlines()
+                       if line.startswith(("| what", "| packets")) and "timer" not in line}
             self.assertLessEqual(len(columns), 2)
 
     def test_plots(self):
-        points = [Point("none"), Point("fail", fail=5), Point("fail", fail=10), Point("frames", fail=10, slot=256, beside=True),
+        points = [Point("none"), Point("fail", fail=5), Point("fail", fail=10),
+                  Point("frames", fail=10, slot=256, beside=True),
                   Point("frames", fail=10, slot=512, beside=True)]
         with tempfile.TemporaryDirectory() as folder:
-            drawn = paper_report.draw(result_of(points, [run_of((10e6, 9e6), (11e6, 9e6))]), pathlib.Path(folder) / "p")
+            drawn = paper_report.draw(result_of(points, [run_of((10e6, 9e6), (11e6, 9e6))]),
+                                      pathlib.Path(folder) / "p")
             self.assertEqual([path.name for path in drawn], ["p-fail.svg", "p-frames.svg"])
             self.assertIn("traditional", drawn[0].read_text())
 
     def test_points(self):
         self.assertEqual(len({point.key for point in POINTS}), len(POINTS))
-        self.assertTrue({("both", 1), ("both", 5), ("both", 10), ("frames", 256)} <= set(paper_report.PAPER))
+        self.assertTrue({("both", 1), ("both", 5), ("both", 10),
+                         ("frames", 256)} <= set(paper_report.PAPER))
 
     def test_rounds_are_added(self):
         points = [Point("none")]

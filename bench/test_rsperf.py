@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""rsperf itself, on kernel TCP and Unix sockets: every way to wait at either end, every test, both IP
-versions; what it must refuse; and that it notices wrong bytes. RSPERF names the program."""
+"""Tests of rsperf on kernel TCP and Unix sockets: every way to wait at either end, every test, both
+IP versions; what it must refuse; and that it notices wrong bytes. RSPERF names the program."""
 import contextlib
 import json
 import os
@@ -16,13 +16,15 @@ LIMIT_S = 30
 
 
 def client(*args):
-    return subprocess.run([RSPERF, "client", *map(str, args)], capture_output=True, text=True, timeout=LIMIT_S,
+    return subprocess.run([RSPERF, "client", *map(str, args)], capture_output=True, text=True,
+                          timeout=LIMIT_S,
                           check=False)
 
 
 class Server:
     def __init__(self, *args):
-        self.process = subprocess.Popen([RSPERF, "server", *args], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([RSPERF, "server", *args], stdout=subprocess.PIPE,
+                                        text=True)
         self.address = self.process.stdout.readline().split()[-1]
         self.port = self.address.rsplit(":", 1)[1]
 
@@ -48,7 +50,8 @@ class Tests(unittest.TestCase):
         self.assertEqual(r["count"], 200)
         self.assertLessEqual(r["rtt_ns"]["min"], r["rtt_ns"]["p50"])
         self.assertLessEqual(r["rtt_ns"]["p50"], r["rtt_ns"]["max"])
-        # More than both sockets' buffers hold: message by message, or both sides hang in send.
+        # More than both sockets' buffers hold: it must be sent message by message, or both sides
+        # would hang in send().
         r = self.run_json("--lat", *where, *wait, "-n", 2, "-s", "12M")
         self.assertEqual(r["count"], 2)
         r = self.run_json("--lat", *where, *wait, "-n", 20, "-s", 1)
@@ -79,11 +82,13 @@ class Tests(unittest.TestCase):
             self.matrix(["-p", srv.port], "recv", [])
 
     def test_streams_at_rest(self):
-        """Opened and used before the load, and used again behind it; a server that was left says so."""
+        """Opened and used before the load, and used again after it; a server that loses them
+        reports that."""
         for kind in ("poll", "epoll"):
             for nonblock in ([], ["--nonblock"]):
                 with Server("-p", "0", "-a", "127.0.0.1", "--wait", kind, *nonblock) as srv:
-                    done = client("--lat", "-p", srv.port, "--wait", kind, *nonblock, "-n", 50, "-c", 3, "-i", 200,
+                    done = client("--lat", "-p", srv.port, "--wait", kind, *nonblock, "-n", 50,
+                                  "-c", 3, "-i", 200,
                                   "--warmup", 0, "--json")
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertIn("200 streams rest", done.stderr)
@@ -94,7 +99,8 @@ class Tests(unittest.TestCase):
     def test_ip_versions(self):
         with Server("-p", "0") as srv:
             for version in ("-4", "-6"):
-                self.assertEqual(self.run_json("--lat", version, "-p", srv.port, "-n", 5)["count"], 5)
+                self.assertEqual(self.run_json("--lat", version, "-p", srv.port, "-n", 5)["count"],
+                                 5)
 
     def test_unix_socket(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +147,8 @@ class Tests(unittest.TestCase):
                     self.assertIn(says, done.stderr)
 
     def through(self, srv, change, *test):
-        """The client's end, behind a relay that changes what the server sends, once some has passed."""
+        """Runs a client behind a relay that changes what the server sends after some bytes; returns
+        the client's result."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             done = []
             runs = threading.Thread(target=lambda: done.append(
@@ -192,31 +199,39 @@ class Tests(unittest.TestCase):
             done = subprocess.run([RSPERF, "limit", limit, "-n", "100", "--warmup", "0", "--json"],
                                   capture_output=True, text=True, timeout=LIMIT_S, check=True)
             self.assertEqual(json.loads(done.stdout)["count"], 100)
-        done = subprocess.run([RSPERF, "limit", "--cacheline", "-t", "0.2", "--warmup", "0", "--json"],
+        done = subprocess.run([RSPERF, "limit", "--cacheline", "-t", "0.2", "--warmup", "0",
+                               "--json"],
                               capture_output=True, text=True, timeout=LIMIT_S, check=True)
         self.assertGreater(json.loads(done.stdout)["count"], 0)
-        done = subprocess.run([RSPERF, "limit", "--copy", "-n", "20", "-s", "70001", "--warmup", "0", "--json"],
+        done = subprocess.run([RSPERF, "limit", "--copy", "-n", "20", "-s", "70001", "--warmup",
+                               "0", "--json"],
                               capture_output=True, text=True, timeout=LIMIT_S, check=True)
-        self.assertEqual((json.loads(done.stdout)["count"], json.loads(done.stdout)["size_bytes"]), (20, 70001))
-        done = subprocess.run([RSPERF, "limit", "--copy", "--hash", "-t", "0.2", "-s", "70001", "--warmup", "0", "--json"],
+        self.assertEqual((json.loads(done.stdout)["count"], json.loads(done.stdout)["size_bytes"]),
+                         (20, 70001))
+        done = subprocess.run([RSPERF, "limit", "--copy", "--hash", "-t", "0.2", "-s", "70001",
+                               "--warmup", "0", "--json"],
                               capture_output=True, text=True, timeout=LIMIT_S, check=True)
         self.assertGreater(json.loads(done.stdout)["count"], 0)
         self.assertTrue(json.loads(done.stdout)["hash"])
         for size in 1, 64, 241, 16384:
-            done = subprocess.run([RSPERF, "limit", "--slots", "-n", "9000", "-s", str(size), "--warmup", "0", "--json"],
+            done = subprocess.run([RSPERF, "limit", "--slots", "-n", "9000", "-s", str(size),
+                                   "--warmup", "0", "--json"],
                                   capture_output=True, text=True, timeout=LIMIT_S, check=True)
             self.assertEqual(json.loads(done.stdout)["out"]["bytes"], 9 * 1024 * size)
             self.assertGreater(json.loads(done.stdout)["out"]["messages_per_s"], 0)
-        done = subprocess.run([RSPERF, "limit", "--slots", "-s", "16385"], capture_output=True, text=True, timeout=LIMIT_S,
+        done = subprocess.run([RSPERF, "limit", "--slots", "-s", "16385"], capture_output=True,
+                              text=True, timeout=LIMIT_S,
                               check=False)
         self.assertIn("at most", done.stderr)
-        done = subprocess.run([RSPERF, "limit", "--futex", "--hash"], capture_output=True, text=True,
+        done = subprocess.run([RSPERF, "limit", "--futex", "--hash"], capture_output=True,
+                              text=True,
                               timeout=LIMIT_S, check=False)
         self.assertIn("--hash goes with --copy", done.stderr)
 
     def test_calls(self):
         for kind in ("udp", "local", "file"):
-            done = subprocess.run([RSPERF, "calls", f"--{kind}", "-n", "1000", "--warmup", "0", "--json"],
+            done = subprocess.run([RSPERF, "calls", f"--{kind}", "-n", "1000", "--warmup", "0",
+                                   "--json"],
                                   capture_output=True, text=True, timeout=LIMIT_S, check=True)
             result = json.loads(done.stdout)
             self.assertGreaterEqual(result["count"], 2000)

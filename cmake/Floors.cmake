@@ -1,6 +1,7 @@
-# Who may include whom: floors.txt as lists.
-#   RSK_FLOORS            all folders, in its order
-#   RSK_SEES_<folder>     what it may include besides itself and include/: all that its line leads to
+# Reads floors.txt, the table of which folder may include which, into lists:
+#   RSK_FLOORS            all folders, in the order of the file
+#   RSK_SEES_<folder>     what the folder may include besides itself and include/: the folders that
+#                         its line names, and all that those may include
 set(RSK_FLOORS "")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/floors.txt)
 file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/floors.txt rsk_lines REGEX "^[a-z]")
@@ -10,7 +11,7 @@ foreach(line ${rsk_lines})
 	separate_arguments(below UNIX_COMMAND "${CMAKE_MATCH_2}")
 	set(sees "")
 	foreach(one ${below})
-		# What is named has its line before: so there is no circle.
+		# A folder that is named must have its line above, so there is no circle.
 		if(NOT one IN_LIST RSK_FLOORS)
 			message(FATAL_ERROR "cmake/floors.txt: ${folder} sees ${one}, which has no line above it")
 		endif()

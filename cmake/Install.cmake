@@ -1,4 +1,5 @@
-# What `cmake --install` puts where. A component is a Debian package (debian/rules): library, tool, bench, daemon.
+# Defines what `cmake --install` puts where. Each component is a Debian package (debian/rules):
+# library, tool, bench, daemon.
 function(rsk_install target component)
 	if(TARGET ${target})
 		install(TARGETS ${target}
@@ -13,7 +14,7 @@ rsk_install(rsock_tool tool ${CMAKE_INSTALL_BINDIR})
 rsk_install(rsperf bench ${CMAKE_INSTALL_BINDIR})
 rsk_install(rsockd daemon ${CMAKE_INSTALL_SBINDIR})
 
-# By the page's name: which component it belongs to, and the target without which it is not installed.
+# For each manual page: its component, and the target without which it is not installed.
 set(component_of_librsock library)
 set(component_of_rsock tool)
 set(component_of_rsperf bench)
@@ -49,8 +50,8 @@ if(TARGET rsock_tool)
 endif()
 
 if(TARGET rsockd)
-	# Below the prefix the path stays relative, so that `cmake --install --prefix` moves it as well. With the prefix
-	# /usr it is /etc (GNUInstallDirs), which no other prefix moves.
+	# Below the prefix the path stays relative, so that `cmake --install --prefix` moves it,
+	# too. With the prefix /usr it is /etc (GNUInstallDirs), which no other prefix moves.
 	cmake_path(IS_PREFIX CMAKE_INSTALL_PREFIX "${CMAKE_INSTALL_FULL_SYSCONFDIR}" NORMALIZE below)
 	if(below AND NOT IS_ABSOLUTE "${CMAKE_INSTALL_SYSCONFDIR}")
 		set(sysconfdir ${CMAKE_INSTALL_SYSCONFDIR})

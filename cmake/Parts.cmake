@@ -1,10 +1,11 @@
-# The parts that are built besides librsock.so, and the libraries that each of them needs. librsock.so itself needs a C
-# compiler and the headers of xxHash and uthash.
+# Options for the parts that are built besides librsock.so, and the libraries that each of them
+# needs. librsock.so itself needs a C compiler and the headers of xxHash and uthash.
 #
 #   RSOCK_BUILD_VERBS   librsock-verbs.so: libibverbs, librdmacm
 #   RSOCK_BUILD_DAEMON  rsockd: libcyaml, yaml-0.1, libmnl, libevent, jansson, libseccomp
-#   RSOCK_BUILD_TOOLS   rsock, rsperf and the other programs of bench/: libcyaml, yaml-0.1, libmnl, jansson, ncurses
-#   RSOCK_BUILD_TESTS   the tests, of all of these: criterion, and all three parts above
+#   RSOCK_BUILD_TOOLS   rsock, rsperf and the other programs of bench/: libcyaml, yaml-0.1, libmnl,
+#                       jansson, ncurses
+#   RSOCK_BUILD_TESTS   the tests of all of these: criterion, and all three parts above
 option(RSOCK_BUILD_VERBS "build librsock-verbs.so, the fabric between hosts (needs libibverbs, librdmacm)" ON)
 option(RSOCK_BUILD_DAEMON "build rsockd (needs libcyaml, libmnl, libevent, jansson, libseccomp)" ON)
 option(RSOCK_BUILD_TOOLS "build rsock and the benchmarks (needs libcyaml, libmnl, jansson, ncurses)" ON)
@@ -30,7 +31,8 @@ mark_as_advanced(RSOCK_XXHASH_INCLUDE_DIR RSOCK_UTHASH_INCLUDE_DIR)
 if(NOT RSOCK_XXHASH_INCLUDE_DIR OR NOT RSOCK_UTHASH_INCLUDE_DIR)
 	message(FATAL_ERROR "librsock needs the headers xxhash.h and uthash.h (Debian: libxxhash-dev, uthash-dev).")
 endif()
-# A prefix of one's own (CMAKE_PREFIX_PATH); what the compiler finds by itself CMake leaves out again.
+# For headers in a prefix of the user's own (CMAKE_PREFIX_PATH); CMake omits folders that the
+# compiler searches by default.
 include_directories(SYSTEM ${RSOCK_XXHASH_INCLUDE_DIR} ${RSOCK_UTHASH_INCLUDE_DIR})
 
 if(RSOCK_BUILD_SERVICE OR RSOCK_BUILD_VERBS)

@@ -1,12 +1,18 @@
-# What every folder's CMakeLists.txt may use:
-#   rsk_module(<name> SOURCES ...)                         OBJECT library rsk_<name> (a / becomes _), which sees what
-#                                                          floors.txt says of its folder
-#   rsk_unit_test(<name> SOURCES ... MODULES <modules>)    Criterion program unit_<name>, ctest label unit
-#   rsk_fuzz(<name> SOURCES ... MODULES <modules>)         libFuzzer target fuzz_<name>; its corpus as a test
-#   rsk_see(<target> <modules>)                            the paths of their headers
-#   rsk_program(<target> [MODULES <modules>])              for an add_executable() that is no part of the library:
-#                                                          include/, threads, the modules' objects
-#   RSK_TEST_ENV                                           LIBRSOCK=... and RSOCK_TOOL=..., for tests
+# Functions and variables for every folder's CMakeLists.txt:
+#   rsk_module(<name> SOURCES ...)
+#       OBJECT library rsk_<name> (a / becomes _), with the include paths that floors.txt gives its
+#       folder
+#   rsk_unit_test(<name> SOURCES ... MODULES <modules>)
+#       Criterion program unit_<name>, ctest label unit
+#   rsk_fuzz(<name> SOURCES ... MODULES <modules>)
+#       libFuzzer target fuzz_<name>; its corpus as a test
+#   rsk_see(<target> <modules>)
+#       the paths of the modules' headers
+#   rsk_program(<target> [MODULES <modules>])
+#       for an add_executable() that is not part of the library: include/, threads, the modules'
+#       objects
+#   RSK_TEST_ENV
+#       LIBRSOCK=... and RSOCK_TOOL=..., for tests
 include(CheckPIESupported)
 include(GNUInstallDirs)
 include(Warnings)
@@ -25,8 +31,9 @@ set(RSK_TOOL ${CMAKE_BINARY_DIR}/bin/rsock)
 set(RSK_TEST_ENV "LIBRSOCK=${RSK_LIBRARY}" "RSOCK_TOOL=${RSK_TOOL}")
 
 include(Floors)
-# A module is the sources of one folder; where its name is not the folder's, here is. stream, mapper, service and
-# tools are several: mapper is what librsock.so has of mapper/, service what only programs have of it.
+# A module is the sources of one folder; modules whose name is not the folder's are listed here.
+# stream, mapper, service and tools consist of several modules: mapper is the part of mapper/ that
+# is in librsock.so, service the part that only programs have.
 set(RSK_FOLDER_verbs fabric/verbs)
 set(RSK_FOLDER_chaos fabric)
 set(RSK_MODULES_stream stream/base stream/ring stream/link stream/socket stream/pair stream/remote stream/ready
@@ -34,20 +41,21 @@ set(RSK_MODULES_stream stream/base stream/ring stream/link stream/socket stream/
 set(RSK_MODULES_mapper mapper/wire mapper/peer mapper/stats)
 set(RSK_MODULES_service mapper/pm mapper/host mapper/config mapper/policy mapper/local)
 set(RSK_MODULES_tools tools/lib tools/launch tools/view tools/commands)
-# What a program that has a module's objects is linked with.
+# Libraries with which a program that contains a module's objects is linked.
 set(RSK_LIBRARIES_mapper/host PkgConfig::MNL)
 set(RSK_LIBRARIES_mapper/config PkgConfig::CYAML)
 set(RSK_LIBRARIES_mapper/policy m)
 set(RSK_LIBRARIES_verbs PkgConfig::RDMA)
 
-# ---- flags for all -------------------------------------------------------------------------------
-# _GNU_SOURCE is empty, not 1, so that a source which defines it once more is no redefinition.
+# ---- flags for all targets ----------------------------------------------------------------------
+# _GNU_SOURCE is empty, not 1, so that a source which defines it again causes no redefinition.
 add_compile_definitions(_GNU_SOURCE=)
 add_compile_options(${RSK_WARNINGS})
 
-# Hardening, as Debian's own flags have it, whoever builds: docs/adr/hardening.md. All that is linked has RELRO and no lazy
-# binding, programs may lie anywhere; what is compiled has the rest (RSK_HARDENED), but what a call on a stream goes
-# through, which would pay 5 % for it. The sanitizers have checks of their own.
+# Hardening with Debian's own flags in every build: docs/adr/hardening.md. Everything that is linked
+# has RELRO and no lazy binding, and programs are position independent. Everything that is compiled
+# has the other flags (RSK_HARDENED), except the code that a call on a stream passes through, which
+# they would slow down by 5 %. The sanitizers have checks of their own.
 set(RSK_HARDENED "")
 set(RSK_NOT_HARDENED "preload|stream|fabric")
 check_pie_supported(LANGUAGES C)
@@ -56,7 +64,7 @@ add_link_options(-Wl,-z,relro -Wl,-z,now)
 if(NOT RSK_SANITIZE AND NOT RSK_FUZZ)
 	set(RSK_HARDENED -fstack-protector-strong -fstack-clash-protection)
 endif()
-# For programs: the library itself is what stands for the fortified twins (RSK_MODULE_FLAGS).
+# Only for programs: the library itself implements the fortified functions (RSK_MODULE_FLAGS).
 set(RSK_FORTIFIED ${RSK_HARDENED})
 if(RSK_HARDENED)
 	list(APPEND RSK_FORTIFIED "SHELL:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2")
@@ -82,16 +90,16 @@ if(rsk_san)
 	add_link_options(${rsk_san})
 endif()
 
-# ---- the library ---------------------------------------------------------------------------------
-# -fexceptions: cancellation unwinds through hooks, their cleanups must run.
-# initial-exec: a hook may run in a signal handler, where __tls_get_addr could allocate.
-# -fno-delete-null-pointer-checks: libc's prototypes promise non-null, applications do not.
-# -fno-strict-aliasing: shared memory is read as bytes, words and structs.
-# -U_FORTIFY_SOURCE: our own calls must not turn into the fortified twins, which we hook.
+# ---- the library --------------------------------------------------------------------------------
+#   -fexceptions: cancellation unwinds through hooks, and their cleanups must run.
+#   initial-exec: a hook may run in a signal handler, where __tls_get_addr could allocate.
+#   -fno-delete-null-pointer-checks: libc's prototypes promise non-null, applications do not.
+#   -fno-strict-aliasing: shared memory is read as bytes, words and structs.
+#   -U_FORTIFY_SOURCE: our own calls must not become fortified functions, which we hook.
 set(RSK_MODULE_FLAGS -fvisibility=hidden -fexceptions -ftls-model=initial-exec
 	-fno-delete-null-pointer-checks -fno-strict-aliasing -U_FORTIFY_SOURCE)
 
-# The target of a module, and its folder.
+# Sets @target to the name of a module's target, and @folder to its folder.
 macro(rsk_names name target folder)
 	string(REPLACE / _ ${target} rsk_${name})
 	set(${folder} ${name})
@@ -113,7 +121,7 @@ function(rsk_module name)
 	add_library(${target} OBJECT ${arg_SOURCES})
 	set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 	target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:${RSK_MODULE_FLAGS}>)
-	if(name IN_LIST RSK_MODULES_tools OR name IN_LIST RSK_MODULES_service) # of programs alone
+	if(name IN_LIST RSK_MODULES_tools OR name IN_LIST RSK_MODULES_service) # only in programs
 		target_compile_options(${target} PRIVATE ${RSK_FORTIFIED})
 	elseif(NOT folder MATCHES "^(${RSK_NOT_HARDENED})(/|$)" OR name STREQUAL "verbs")
 		target_compile_options(${target} PRIVATE ${RSK_HARDENED})
@@ -126,13 +134,14 @@ endfunction()
 
 # librsock.so.
 #   now:       no lazy binding, which would run the dynamic linker inside a hook or a signal handler
-#   nodelete:  hooks stay reachable; dlclose() cannot take them away
+#   nodelete:  hooks stay reachable; dlclose() cannot remove them
 #   Bsymbolic: our own calls stay ours whatever else is preloaded
 function(rsk_library)
-	rsk_link_library(librsock rsock "") # "rsock" is the tool
+	rsk_link_library(librsock rsock "") # the target "rsock" is the tool
 endfunction()
 
-# All modules' objects, but those whose path matches @without (a regular expression; "": none).
+# Links all modules' objects, except those whose path matches @without (a regular expression; "":
+# none).
 function(rsk_link_library target name without)
 	add_library(${target} SHARED)
 	set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
@@ -147,13 +156,15 @@ function(rsk_link_library target name without)
 	set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
 	target_link_options(${target} PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,--version-script,${PROJECT_SOURCE_DIR}/cmake/local.map
 		-Wl,--as-needed -Wl,-z,noexecstack)
-	# clang keeps the sanitizers' runtime in the program, so a library is left with open ends.
+	# clang links the sanitizers' runtime into the program only, so a library has undefined
+	# symbols.
 	if(NOT (rsk_san AND CMAKE_C_COMPILER_ID STREQUAL "Clang"))
 		target_link_options(${target} PRIVATE -Wl,--no-undefined)
 	endif()
 endfunction()
 
-# librsock-verbs.so: the fabric between hosts, apart, so that librsock.so itself does not need libibverbs.
+# librsock-verbs.so: the fabric between hosts, in a library of its own, so that librsock.so does not
+# need libibverbs.
 function(rsk_link_verbs)
 	add_library(librsock_verbs MODULE $<TARGET_OBJECTS:rsk_verbs>
 		"$<FILTER:$<TARGET_OBJECTS:rsk_fabric>,INCLUDE,/(locked|segment)\\.c>")
@@ -170,8 +181,8 @@ if(RSK_FUZZ)
 	add_custom_target(fuzzers)
 endif()
 
-# ---- programs and tests --------------------------------------------------------------------------
-# The paths of modules' headers, for what is not linked with their objects.
+# ---- programs and tests -------------------------------------------------------------------------
+# Adds the paths of modules' headers, for targets that are not linked with their objects.
 function(rsk_see target)
 	target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
 	foreach(name ${ARGN})
@@ -186,13 +197,13 @@ function(rsk_see target)
 	endforeach()
 endfunction()
 
-# A program gets modules' objects, and the paths of their headers.
+# Adds modules' objects to a program, and the paths of their headers.
 function(rsk_link_modules target)
 	rsk_see(${target} ${ARGN})
 	rsk_link_objects(${target} ${ARGN})
 endfunction()
 
-# The objects alone.
+# Adds the objects only.
 function(rsk_link_objects target)
 	foreach(name ${ARGN})
 		set(modules ${name})
@@ -234,16 +245,16 @@ function(rsk_unit_test name)
 	rsk_link_modules(unit_${name} ${arg_MODULES})
 	target_compile_options(unit_${name} PRIVATE ${RSK_TEST_WARNINGS})
 	target_link_libraries(unit_${name} PRIVATE criterion)
-	# Criterion calls a run without a test a success, mentions what was skipped only when it is verbose, and forgives an
-	# assertion that fails in a test's .fini.
+	# Criterion calls a run without a test a success, mentions skipped tests only when it is
+	# verbose, and ignores an assertion that fails in a test's .fini.
 	add_test(NAME unit_${name} COMMAND unit_${name} --color=never --verbose)
 	set_tests_properties(unit_${name} PROPERTIES LABELS "unit;${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-		COST ${arg_TIMEOUT} # where several run at once, the longest begin
+		COST ${arg_TIMEOUT} # when several run at once, the longest begin first
 		FAIL_REGULAR_EXPRESSION "Tested: 0 ;\\[SKIP\\];: Assertion [Ff]ailed" ENVIRONMENT "${RSK_TEST_ENV}")
 endfunction()
 
-# With RSK_FUZZ: fuzz_<name>. Without: replay_<name>, a ctest (label unit) that runs the corpus in git through the
-# same function, so that every compiler and sanitizer sees every input that ever mattered.
+# With RSK_FUZZ: fuzz_<name>. Without: replay_<name>, a ctest (label unit) that runs the corpus in
+# git through the same function, so that every compiler and sanitizer processes every saved input.
 function(rsk_fuzz name)
 	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;MODULES")
 	if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)

@@ -1,7 +1,8 @@
-# As high as low-level code can live with, for gcc 12 and clang 14.
-# Off on purpose: unused parameters (hooks and callbacks have a shape that is not theirs to choose), missing
-# initializers (= {0} and designated ones are the idiom), and gcc's maybe-uninitialized, which takes libc's "this
-# call only writes to the buffer" for a fact about the hook's own use of it; clang's conditional form stays on.
+# Warning flags for gcc 12 and clang 14, as strict as is practical for low-level code. Off on
+# purpose: unused parameters (hooks and callbacks have given prototypes), missing initializers (=
+# {0} and designated ones are the idiom), and gcc's maybe-uninitialized, which wrongly applies
+# libc's "this call only writes to the buffer" to the hook's own use of it; clang's conditional form
+# stays on.
 set(RSK_WARNINGS
 	-Wall
 	-Wextra
@@ -47,7 +48,8 @@ if(RSK_WERROR)
 	list(APPEND RSK_WARNINGS -Werror)
 endif()
 
-# Criterion's macros make globals and functions of their own; tests also keep large tables on the stack.
+# Criterion's macros define globals and functions of their own; tests also keep large tables on the
+# stack.
 set(RSK_TEST_WARNINGS -Wno-missing-prototypes -Wno-strict-prototypes)
 if(CMAKE_C_COMPILER_ID STREQUAL "Clang")
 	list(APPEND RSK_TEST_WARNINGS -Wno-missing-variable-declarations -Wno-frame-larger-than)

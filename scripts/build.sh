@@ -1,6 +1,6 @@
 #!/bin/bash
-# build.sh FOLDER [CMake arguments]: configures where needed, and builds; warnings are errors.
-# With TARGET in the environment: that target only.
+# build.sh FOLDER [CMake arguments]: configures the folder if needed, and builds; warnings are
+# errors. With TARGET in the environment it builds that target only.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=$1

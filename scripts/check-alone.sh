@@ -1,5 +1,6 @@
 #!/bin/bash
-# check-alone.sh: librsock.so alone is configured where no other library can be found, and so are the presets.
+# check-alone.sh: checks that librsock.so alone can be configured where no other library is found,
+# and that the presets can.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=$(mktemp -d)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""What the object files call, and where: calls go down only, as cmake/floors.txt says, and in no large circle.
+"""Checks the calls in the object files: they go down only, as cmake/floors.txt says, and form no
+large circle.
 
-check-calls.py [BUILD]: fails on a call, or a use of data, from a folder to one that its line in floors.txt does not lead to;
-on a circle of more than CIRCLE sources that call each other; on a folder of more than FOLDER
-sources. --list shows the circles that there are.
+check-calls.py [BUILD]: fails on a call, or a use of data, from a folder to one that its line in
+floors.txt does not include; on a circle of more than CIRCLE sources that call each other; on a
+folder of more than FOLDER sources. --list shows the circles that exist.
 """
 import argparse
 import collections
@@ -15,25 +16,27 @@ import floors
 
 ROOT = floors.ROOT
 CIRCLE, FOLDER = 4, 25
-# What is linked together: of two programs' functions of one name each has its own.
+# Groups that are linked together: if two programs have a function of the same name, each group has
+# its own.
 LIBRARY = ("mapper/wire", "mapper/peer", "mapper/stats")
 SERVICE = ("mapper/pm", "mapper/host", "mapper/config", "mapper/policy", "mapper/local")
-PROGRAMS = (("preload", "stream", "fabric", *LIBRARY), ("fabric/verbs", "fabric"), ("mapper/rsockd", *SERVICE, *LIBRARY, "fabric"),
+PROGRAMS = (("preload", "stream", "fabric", *LIBRARY), ("fabric/verbs", "fabric"),
+            ("mapper/rsockd", *SERVICE, *LIBRARY, "fabric"),
             ("tools", *SERVICE, *LIBRARY))
-SPLIT = ("stream", "mapper/rsockd", "tools")  # with all of their floors
-# fabric/chaos*.c is for the tests.
+SPLIT = ("stream", "mapper/rsockd", "tools")  # including all of their layers
+# fabric/chaos*.c is only for the tests.
 APART = ("fabric/chaos.c", "fabric/chaos_locked.c")
 
 
 def sources(build):
-    """Object file by source, as the path in the tree."""
+    """Object file by source, which is named by its path in the tree."""
     found = {}
     for path in Path(build).rglob("*.c.o"):
         before, _, after = str(path.relative_to(build)).partition("/CMakeFiles/")
         _, _, name = after.partition("/")
         source = f"{before}/{name.removesuffix('.o')}"
         if not (ROOT / source).exists():
-            continue  # of a build before it was moved
+            continue  # left from before the source was moved
         if "rsk_" in after.split("/")[0] or before in ("mapper/rsockd", "tools"):
             found.setdefault(source, path)
     return found
@@ -45,18 +48,23 @@ def folder_of(source):
 
 def programs_of(source):
     folder = folder_of(source)
-    return {i for i, parts in enumerate(PROGRAMS) if any(folder == part or (folder.startswith(f"{part}/") and part in SPLIT) for part in parts)}
+    return {i for i, parts in enumerate(PROGRAMS)
+            if any(folder == part or (folder.startswith(f"{part}/") and part in SPLIT)
+                   for part in parts)}
 
 
 def graph_of(objects):
-    """Whose symbols a source uses."""
+    """The uses of symbols between sources."""
     owner, uses = {}, collections.defaultdict(set)
     for source, path in objects.items():
-        out = subprocess.run(["nm", "--portability", "--extern-only", path], check=True, capture_output=True, text=True).stdout
+        out = subprocess.run(["nm", "--portability", "--extern-only", path], check=True,
+                             capture_output=True, text=True).stdout
         for line in out.splitlines():
             name, kind, *_ = line.split()
             if not name.startswith("rsk_") and not source.startswith("tools/"):
-                continue  # libc's, which preload/ stands for, and the compiler's; the tool's names have no prefix
+                # Libc's functions, which preload/ implements, and the compiler's; the tool's names
+                # have no prefix.
+                continue
             if kind == "U":
                 uses[source].add(name)
             elif kind not in "wv":
@@ -71,7 +79,7 @@ def graph_of(objects):
 
 
 def circles(nodes, graph):
-    """Tarjan's strongly connected components, without recursion: those of two or more."""
+    """Strongly connected components of two or more nodes (Tarjan's algorithm, not recursive)."""
     index, low, stack, on, found = {}, {}, [], set(), []
     for root in nodes:
         if root in index:
@@ -108,7 +116,8 @@ def circles(nodes, graph):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", default=ROOT / "build")
     parser.add_argument("--list", action="store_true")
     args = parser.parse_args()
@@ -122,8 +131,10 @@ def main():
             errors.append(f"{source}: {folder_of(source)} has no line in cmake/floors.txt")
             continue
         for other in sorted(graph[source]):
-            if folder_of(other) != folder_of(source) and folder_of(other) not in sees[folder_of(source)]:
-                errors.append(f"{source} -> {other}: {', '.join(sorted(graph[source][other]))}: {folder_of(source)}/ is not above "
+            if (folder_of(other) != folder_of(source)
+                and folder_of(other) not in sees[folder_of(source)]):
+                errors.append(f"{source} -> {other}: {', '.join(sorted(graph[source][other]))}: "
+                              f"{folder_of(source)}/ is not above "
                               f"{folder_of(other)}/")
     found = circles(set(objects), graph)
     for circle in found:
@@ -134,14 +145,16 @@ def main():
         if args.list:
             print(f"{folder}: {len(circle)}: {' '.join(Path(source).stem for source in circle)}")
         if len(circle) > CIRCLE:
-            errors.append(f"{folder}/: {len(circle)} sources call each other in a circle: {' '.join(circle)}")
+            errors.append(f"{folder}/: {len(circle)} sources call each other in a circle: "
+                          f"{' '.join(circle)}")
     sizes = collections.Counter(folder_of(source) for source in objects)
     for folder, n in sizes.items():
         if n > FOLDER:
             errors.append(f"{folder}/: {n} sources, {FOLDER} are the most")
     for error in errors:
         print(error)
-    print(f"{len(objects)} sources, {sum(len(arrows) for arrows in graph.values())} arrows, circles of {sorted(map(len, found), reverse=True)}")
+    print(f"{len(objects)} sources, {sum(len(arrows) for arrows in graph.values())} arrows, "
+          f"circles of {sorted(map(len, found), reverse=True)}")
     return 1 if errors or len(objects) < 100 else 0
 
 

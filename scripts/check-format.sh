@@ -1,5 +1,6 @@
 #!/bin/bash
-# check-format.sh [--fix]: clang-format over all C files. The version is pinned: another one formats otherwise.
+# check-format.sh [--fix]: runs clang-format over all C files. The version is pinned, since others
+# format differently.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tool=$(command -v clang-format-14 || command -v clang-format)

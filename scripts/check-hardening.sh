@@ -1,5 +1,6 @@
 #!/bin/bash
-# check-hardening.sh BUILD: what is installed is linked and compiled as docs/adr/hardening.md says.
+# check-hardening.sh BUILD: checks that what is installed is linked and compiled as
+# docs/adr/hardening.md says.
 set -euo pipefail
 build=$1
 cd "$(dirname "$0")/.."
@@ -19,7 +20,7 @@ has()
 	grep -qE "$2" <<<"$text" || wrong "$1" "$4"
 }
 
-# linked FILE: everywhere.
+# linked FILE: checks for all files.
 linked()
 {
 	local dynamic
@@ -34,7 +35,7 @@ linked()
 for name in librsock librsock-verbs; do
 	linked "$build/lib/$name.so"
 	has "$build/lib/$name.so" 'UND __stack_chk_fail' -s "no stack protector"
-	# They would call our own hooks.
+	# The fortified functions would call our own hooks.
 	if readelf -sW "$build/lib/$name.so" | grep -E 'UND __\w+_chk\b'; then
 		wrong "$build/lib/$name.so" "calls fortified twins"
 	fi
@@ -45,11 +46,11 @@ for name in rsock rsockd rsperf; do
 	has "$build/bin/$name" 'UND __stack_chk_fail' -s "no stack protector"
 	has "$build/bin/$name" 'UND __\w+_chk\b' -s "no fortified call"
 done
-# Each source, but those that a call on a stream goes through.
+# Checks the flags of each source, except those that a call on a stream passes through.
 jq -r '.[] | .file + "\t" + .command' "$build/compile_commands.json" | {
 	sources=0
 	while IFS=$'\t' read -r file command; do
-		# Not those that a test has compiled for itself.
+		# Skips sources that a test has compiled for itself.
 		case $command in
 		*/rsk_*.dir/* | */rsockd.dir/* | */rsock_tool.dir/* | */rsperf.dir/*) ;;
 		*) continue ;;

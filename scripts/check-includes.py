@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Includes point one way, as cmake/floors.txt says; include/ is seen by all; nobody includes upward."""
+"""Checks the #include lines: they go down only, as cmake/floors.txt says; include/ may be included
+by all."""
 import re
 import subprocess
 import sys
@@ -9,14 +10,16 @@ import floors
 
 ROOT = Path(__file__).resolve().parent.parent
 MAY_SEE = {**floors.read(), "include": set()}
-# One header of a folder that is not seen else.
-BUT = {"bench/rsperf": {"hash.h"}, "bench/rdma": {"hash.h"}}  # limits that hash do so as the library does
+# Single headers of a folder that may not be included otherwise.
+# Limits that hash use the library's hash.
+BUT = {"bench/rsperf": {"hash.h"}, "bench/rdma": {"hash.h"}}
 BARE_VERBS = ("fabric/verbs", "test/rdma/prog/hostile", "bench/rdma/bulk")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 
 def tracked(*patterns):
-    out = subprocess.run([ROOT / "scripts/tracked.sh", *patterns], check=True, capture_output=True, text=True)
+    out = subprocess.run([ROOT / "scripts/tracked.sh", *patterns], check=True, capture_output=True,
+                         text=True)
     return [Path(line) for line in out.stdout.splitlines()]
 
 
@@ -32,8 +35,10 @@ def main():
             owners.setdefault(path.name, set()).add(folder_of(path))
     errors = []
     for name, folders in owners.items():
-        if sum(f.split("/")[0] in ("fabric", "mapper", "stream", "preload") and not f.startswith("mapper/rsockd") for f in folders) > 1:
-            errors.append(f"{name}: in {', '.join(sorted(folders))}: which one is meant depends on flags")
+        if sum(f.split("/")[0] in ("fabric", "mapper", "stream", "preload")
+               and not f.startswith("mapper/rsockd") for f in folders) > 1:
+            errors.append(f"{name}: in {', '.join(sorted(folders))}: which one is meant depends on "
+                          f"flags")
     checked = 0
     for path in files:
         folder = folder_of(path)
@@ -42,7 +47,7 @@ def main():
         checked += 1
         text = (ROOT / path).read_text(encoding="utf-8")
         for quote, name in INCLUDE.findall(text):
-            # <sys/epoll.h> is not our epoll.h, which is in no folder of the include paths.
+            # <sys/epoll.h> is not our epoll.h, whose folder is not among the include paths.
             base = Path(name).name if quote == '"' else name
             if ".." in Path(name).parts:
                 errors.append(f"{path}: {name}: no way around the include paths")
@@ -51,10 +56,13 @@ def main():
                     errors.append(f"{path}: {name}: not in include/")
             elif quote == '"' and (ROOT / path.parent / name).exists():
                 continue
-            elif base in owners and not owners[base] & (MAY_SEE[folder] | {folder}) and name not in BUT.get(folder, ()):
-                errors.append(f"{path}: {name}: {folder}/ must not see {', '.join(sorted(owners[base]))}/")
+            elif (base in owners and not owners[base] & (MAY_SEE[folder] | {folder})
+                  and name not in BUT.get(folder, ())):
+                errors.append(f"{path}: {name}: {folder}/ must not see "
+                              f"{', '.join(sorted(owners[base]))}/")
             elif quote == '"' and base not in owners:
-                errors.append(f"{path}: {name}: nowhere in the tree (system headers have angle brackets)")
+                errors.append(f"{path}: {name}: nowhere in the tree (system headers have angle "
+                              f"brackets)")
             if re.match(r"infiniband/|rdma/", name) and not str(path).startswith(BARE_VERBS):
                 errors.append(f"{path}: {name}: only {', '.join(BARE_VERBS)} see ibverbs")
     for error in errors:

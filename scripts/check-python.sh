@@ -1,5 +1,5 @@
 #!/bin/bash
-# check-python.sh: every Python file of the tree can be parsed, without a warning.
+# check-python.sh: checks that every Python file of the tree can be parsed without a warning.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tracked=$(scripts/tracked.sh '*.py')

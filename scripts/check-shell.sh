@@ -1,5 +1,5 @@
 #!/bin/bash
-# check-shell.sh: shellcheck over every shell script of the tree, whatever its name.
+# check-shell.sh: runs shellcheck over every shell script of the tree, whatever its name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tracked=$(scripts/tracked.sh)

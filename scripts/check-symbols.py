@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""check-symbols.py BUILD: what librsock.so gives and takes, read from its objects.
+"""check-symbols.py BUILD: checks what librsock.so imports and exports, by its objects.
 
-- It needs libc and nothing else (libgcc_s: the unwinder, which cancellation runs), has no text relocations, and its
-  thread-local storage needs no call.
-- What it exports is what preload/symbols.def has rows for, no more and no less.
-- Stray calls: stream/, fabric/ and mapper/ take no libc function that the library hooks; they would enter our own hook.
-  Nor stdio, which allocates, locks and does its own input and output. Exceptions stand in scripts/stray-calls.txt,
-  each with its reason.
-- What of libc looks by its name as if it returned a descriptor has a row in symbols.def, or stands in
-  scripts/no-hook.txt with a reason; and what hook_open.c is made of is tried by test/app/reuse.c.
+- It needs libc and nothing else (libgcc_s: the unwinder, which cancellation runs), has no text
+  relocations, and its thread-local storage needs no call.
+- It exports exactly what preload/symbols.def has rows for.
+- Stray calls: stream/, fabric/ and mapper/ call no libc function that the library hooks, which
+  would enter our own hook. Nor stdio, which allocates, locks and does its own input and output.
+  Exceptions are in scripts/stray-calls.txt, each with its reason.
+- A libc function whose name suggests that it returns a descriptor has a row in symbols.def, or a
+  line in scripts/no-hook.txt with a reason; and what hook_open.c consists of is tested by
+  test/app/reuse.c.
 """
 import re
 import subprocess
@@ -17,15 +18,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ("stream", "fabric", "mapper")
-NOT_ENGINE = re.compile(r"/rsk_mapper_(pm|host|config|policy|local)\.dir/")  # of programs alone
+NOT_ENGINE = re.compile(r"/rsk_mapper_(pm|host|config|policy|local)\.dir/")  # only in programs
 MAY_NEED = {"libc.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-STDIO = re.compile(r"_*(v?f?d?printf|v?asprintf|puts|fputs|fputc|putchar|perror|fopen|fopen64|fdopen|fclose|fflush|fread"
-                   r"|fwrite|fgets|getline|v?f?scanf|v?sscanf|isoc99_\w*scanf|stdin|stdout|stderr)(_chk)?")
+STDIO = re.compile(r"_*(v?f?d?printf|v?asprintf|puts|fputs|fputc|putchar|perror|fopen|fopen64"
+                   r"|fdopen|fclose|fflush|fread"
+                   r"|fwrite|fgets|getline|v?f?scanf|v?sscanf|isoc99_\w*scanf|stdin|stdout"
+                   r"|stderr)(_chk)?")
 
 
-MAKES = re.compile(r"_*((.*_)?f?d?open(at|dir|pt|pty|64|at64|_2|64_2|at_2|at64_2)?|.*create?(64|1)?|f?d?re?open(64)?"
-                   r"|p?open|.*socket(pair)?|pipe2?|dup[23]?|accept4?|mko?stemps?(64)?|tmpfile(64)?|getpt|.*_openpt"
-                   r"|(memfd|timerfd|epoll|pidfd|event|signal|timer)_?(create1?|open|getfd|fd)|.*notify_init1?|fs(open|mount|pick)"
+MAKES = re.compile(r"_*((.*_)?f?d?open(at|dir|pt|pty|64|at64|_2|64_2|at_2|at64_2)?|.*create?(64"
+                   r"|1)?|f?d?re?open(64)?"
+                   r"|p?open|.*socket(pair)?|pipe2?|dup[23]?|accept4?|mko?stemps?(64)?"
+                   r"|tmpfile(64)?|getpt|.*_openpt"
+                   r"|(memfd|timerfd|epoll|pidfd|event|signal|timer)_?(create1?|open|getfd|fd)"
+                   r"|.*notify_init1?|fs(open|mount|pick)"
                    r"|open_.*|setmntent|rcmd(_af)?|rexec(_af)?|rresvport(_af)?)")
 LIBC = re.compile(r"libc\.so\.6 => (\S+)")
 
@@ -35,7 +41,7 @@ def run(*command):
 
 
 def symbols(path, *options):
-    """(name, type) of nm's lines; versions cut off."""
+    """(name, type) from nm's lines, without versions."""
     found = []
     for line in run("nm", "-P", *options, str(path)).splitlines():
         words = line.split()
@@ -86,19 +92,22 @@ def check_library(library):
     taken = {name for name, kind in names if kind in "Uw"}
     if "__tls_get_addr" in taken:
         errors.append("librsock.so calls __tls_get_addr: not initial-exec everywhere")
-    fortified = sorted(name for name in taken if name.endswith("_chk") and name != "__stack_chk_fail")
+    fortified = sorted(name for name in taken if name.endswith("_chk")
+                       and name != "__stack_chk_fail")
     if fortified:
         errors.append(f"librsock.so calls fortified twins: {', '.join(fortified)}")
     rows = table()
-    errors += [f"librsock.so exports {name}, which has no row in symbols.def" for name in sorted(exported - rows)]
-    errors += [f"symbols.def has a row for {name}, which is not exported" for name in sorted(rows - exported)]
+    errors += [f"librsock.so exports {name}, which has no row in symbols.def"
+               for name in sorted(exported - rows)]
+    errors += [f"symbols.def has a row for {name}, which is not exported"
+               for name in sorted(rows - exported)]
     if not exported:
         errors.append("librsock.so exports nothing")
     return exported, errors
 
 
 def check_makers(library):
-    """What of libc makes a descriptor, by its name."""
+    """Checks the libc functions that make a descriptor, judged by their names."""
     errors, reasons = [], []
     for number, line in enumerate((ROOT / "scripts/no-hook.txt").read_text().splitlines(), 1):
         if line.strip() and not line.startswith("#"):
@@ -108,11 +117,14 @@ def check_makers(library):
             reasons.append(re.compile(pattern))
     rows = table()
     libc = LIBC.search(run("ldd", str(library)))[1]
-    for name in sorted({name for name, kind in symbols(libc, "-D") if kind in "TWi" and MAKES.fullmatch(name)}):
+    for name in sorted({name for name, kind in symbols(libc, "-D") if kind in "TWi"
+                        and MAKES.fullmatch(name)}):
         if name not in rows and not any(reason.fullmatch(name) for reason in reasons):
-            errors.append(f"libc's {name}() looks as if it made a descriptor: a row in symbols.def, or in no-hook.txt")
+            errors.append(f"libc's {name}() looks as if it made a descriptor: a row in "
+                          f"symbols.def, or in no-hook.txt")
     tried = (ROOT / "test/app/reuse.c").read_text()
-    for name in re.findall(r"\n(?:RSK_(?:SYM|CHK|VAR)\([^,]*, *|RSK_ALIAS\()(\w+),[^\n]*(?:\n\t[^\n]*)*?[ ,]open,",
+    for name in re.findall(r"\n(?:RSK_(?:SYM|CHK|VAR)\([^,]*, "
+                           r"*|RSK_ALIAS\()(\w+),[^\n]*(?:\n\t[^\n]*)*?[ ,]open,",
                            (ROOT / "preload/symbols.def").read_text()):
         if not re.search(rf"\b{name}\b", tried):
             errors.append(f"test/app/reuse.c does not try {name}()")
@@ -131,20 +143,23 @@ def main():
     used, objects = set(), 0
     for folder in ENGINE:
         for path in sorted((build / folder).rglob("*.o")):
-            if not re.search(rf"/rsk_{folder}(_\w+)?\.dir/", str(path)) or NOT_ENGINE.search(str(path)):
+            if not re.search(rf"/rsk_{folder}(_\w+)?\.dir/",
+                             str(path)) or NOT_ENGINE.search(str(path)):
                 continue
             objects += 1
             source = path.name.removesuffix(".o")
             for name, kind in symbols(path):
                 if kind == "U" and (name in exported or STDIO.fullmatch(name)):
-                    row = next((r for r in ((folder, source, name), (folder, "*", name)) if r in rows), None)
+                    row = next((r for r in ((folder, source, name), (folder, "*", name))
+                                if r in rows), None)
                     if row:
                         used.add(row)
                     else:
                         why = "which is hooked" if name in exported else "which is stdio"
                         errors.append(f"{folder}/{source}: stray call of {name}(), {why}")
                 elif kind in "TWD" and not name.startswith("rsk_"):
-                    errors.append(f"{folder}/{source}: defines {name}: only preload/ has names without rsk_")
+                    errors.append(f"{folder}/{source}: defines {name}: only preload/ has names "
+                                  f"without rsk_")
     for row in sorted(rows - used):
         errors.append(f"stray-calls.txt: {row[0]}/{row[1]} {row[2]}: not needed any more")
     if objects < len(list(ROOT.glob("stream/*/*.c"))):

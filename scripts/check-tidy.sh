@@ -1,5 +1,6 @@
 #!/bin/bash
-# check-tidy.sh BUILD [FILE...]: clang-tidy with the commands of a clang build, two files at a time.
+# check-tidy.sh BUILD [FILE...]: runs clang-tidy with the commands of a clang build, two files at a
+# time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1
@@ -8,7 +9,7 @@ tool=$(command -v clang-tidy-14 || command -v clang-tidy)
 if [ "$#" -gt 0 ]; then
 	files=("$@")
 else
-	# Only what is compiled has a command; sources that are included elsewhere are seen there.
+	# Only compiled files have a command; sources that are included by others are checked there.
 	mapfile -t files < <(comm -12 <(scripts/tracked.sh '*.c') \
 		<(jq -r '.[].file' "$build/compile_commands.json" | sed "s|^$PWD/||" | sort -u))
 fi
@@ -21,8 +22,9 @@ trap 'rm -f "$log"' EXIT
 status=0
 printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" "$tool" -p "$build" --quiet >"$log" 2>/dev/null || status=1
 if [ "$status" -ne 0 ]; then
-	# A header's complaint comes once for each file that includes it; the analyzer's paths are for whoever repairs it:
-	# clang-tidy -p build/clang FILE
+	# A warning in a header is reported for each file that includes it, so duplicates are
+	# removed. For the analyzer's paths, which are not shown here, run clang-tidy -p build/clang
+	# FILE.
 	awk '/: (error|warning): / { shown = !seen[$0]++ } / note: / { shown = 0 } shown' "$log"
 	exit 1
 fi

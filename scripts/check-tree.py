@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What no compiler looks at: paths of somebody's machine, hosts of package registries, files that got too long."""
+"""Checks what no compiler checks: paths of a particular machine, hosts of package registries, files
+that are too long."""
 import re
 import subprocess
 import sys
@@ -8,26 +9,31 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Written so that this file does not match itself.
 FORBIDDEN = [
-    (re.compile(r"(?<![\w.}/-])/(?:[w]ork|[f]arm|[r]oot|[h]ome/\w+)(?:/[\w.]|\b(?!/))"), "a path of one machine"),
+    (re.compile(r"(?<![\w.}/-])/(?:[w]ork|[f]arm|[r]oot|[h]ome/\w+)(?:/[\w.]|\b(?!/))"),
+     "a path of one machine"),
     (re.compile(r"\b[f]arm-[a-z]+"), "a tool of one machine"),
     (re.compile(r"/tmp/(?:[r]sk|[b]uild-)"), "a path of one machine"),
-    (re.compile(r"(?:[d]eb\.debian|[s]ecurity\.debian|[s]napshot\.debian)\.org"), "a package registry's host"),
-    (re.compile(r"(?:[r]egistry\.npmjs|[p]ypi|[f]iles\.pythonhosted)\.org|[c]rates\.io"), "a package registry's host"),
+    (re.compile(r"(?:[d]eb\.debian|[s]ecurity\.debian|[s]napshot\.debian)\.org"),
+     "a package registry's host"),
+    (re.compile(r"(?:[r]egistry\.npmjs|[p]ypi|[f]iles\.pythonhosted)\.org|[c]rates\.io"),
+     "a package registry's host"),
 ]
 LONG, TOO_LONG, WIDTH = 500, 600, 100
 README_LINES = 120
 LARGE_BYTES = 1 << 20
-# Pages that lead through the sources: what they name has to be there.
+# Pages that guide through the sources: the files and functions that they name must exist.
 GUIDES = re.compile(r"docs/(architecture|how-to-add)\.md|docs/drawings/\w+\.txt")
 FILE = re.compile(r"(?<![\w/.<…])((?:[\w-]+/)*[\w-]+\.(?:c|h|def|py|sh|pml|txt|cmake))\b(?!\w)")
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 
 
 def lost_names(name, text, files, sources):
-    """Files and functions that a guide names, and that are nowhere."""
-    ends = {"/".join(parts[at:]) for parts in (file.split("/") for file in files) for at in range(len(parts))}
+    """Files and functions that a guide names and that do not exist."""
+    ends = {"/".join(parts[at:]) for parts in (file.split("/") for file in files)
+            for at in range(len(parts))}
     lost = {file for file in FILE.findall(text) if file not in ends}
-    lost |= {word for word in re.findall(r"\brsk_\w+\b(?!…)", text) if not re.search(rf"\b{word}\b", sources)}
+    lost |= {word for word in re.findall(r"\brsk_\w+\b(?!…)", text)
+             if not re.search(rf"\b{word}\b", sources)}
     return [f"{name}: {word}: nowhere in the tree" for word in sorted(lost)]
 
 
@@ -40,7 +46,8 @@ def main():
     out = subprocess.run([ROOT / "scripts/tracked.sh"], check=True, capture_output=True, text=True)
     errors, warnings, checked = [], [], 0
     files = out.stdout.splitlines()
-    sources = "".join((ROOT / name).read_text(encoding="utf-8") for name in files if name.endswith((".c", ".h")))
+    sources = "".join((ROOT / name).read_text(encoding="utf-8") for name in files
+                      if name.endswith((".c", ".h")))
     for name in files:
         data = (ROOT / name).read_bytes()
         if len(data) > LARGE_BYTES:
@@ -63,16 +70,19 @@ def main():
         if name.endswith(".md"):
             errors += lost_links(name, text)
         if name == "README.md" and len(lines) > README_LINES:
-            errors.append(f"{name}: {len(lines)} lines, {README_LINES} at the most: details have pages of their own")
+            errors.append(f"{name}: {len(lines)} lines, {README_LINES} at the most: details have "
+                          f"pages of their own")
         if name.endswith((".c", ".h")):
             if len(lines) > TOO_LONG:
-                errors.append(f"{name}: {len(lines)} lines, {TOO_LONG} at the most: it wants to be two files")
+                errors.append(f"{name}: {len(lines)} lines, {TOO_LONG} at the most: it wants to be "
+                              f"two files")
             elif len(lines) > LONG:
                 warnings.append(f"warning: {name}: {len(lines)} lines, over {LONG}")
-            # clang-format breaks what it can; strings and comments are left to the author.
+            # clang-format breaks what it can; long strings and comments are left to the author.
             for number, line in enumerate(lines, 1):
                 if len(line.expandtabs(8)) > WIDTH + 20:
-                    errors.append(f"{name}:{number}: {len(line.expandtabs(8))} columns, {WIDTH} are the format")
+                    errors.append(f"{name}:{number}: {len(line.expandtabs(8))} columns, {WIDTH} "
+                                  f"are the format")
     for line in warnings + errors:
         print(line)
     print(f"{checked} files")

@@ -43,7 +43,7 @@ OLD = {
 # Where an old word means what the field means by it: word, files, and a pattern of the line.
 ALLOWED = (
     ("joined", r"fabric/(locked|port_table)|test/unit/test_locked|docs/adr/locked", r""),  # a record
-    ("joined", r"bench/rsperf/|test/(app|differ|unit)/|mapper/policy/", r""),  # threads, lists of conditions
+    ("joined", r"bench/|scripts/gen-docs|test/(app|differ|unit)/|mapper/policy/", r""),  # threads, lists of conditions
     ("carrier", r"mapper/host/|test/net/net_hotplug|test/rdma/|test/unit/test_ifaces", r""),  # of a network device
     ("frozen", r"\.py$", r"frozen=True"),
     ("seek", r"", r"\.seek\(|\b[fl]?seek\(fd|\b_?l?seek\((in|other|file|s->|err_fd)|SEEK_(SET|CUR|END|DATA|HOLE)|\b\w*lseek\b"),

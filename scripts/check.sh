@@ -1,5 +1,5 @@
 #!/bin/bash
-# make check: what can be said of the tree without running it. One line a check in the table at the end.
+# make check: runs the static checks of the tree. Each check has one line in the table at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh

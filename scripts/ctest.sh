@@ -1,8 +1,9 @@
 #!/bin/bash
-# ctest.sh FOLDER [ctest arguments]: a run without a test, or with one that was skipped, is a failure: all packages
-# are installed, so that nothing has a reason to be left out. What failed is said once more at the end, and in the file
-# RSOCK_FAILED if that is set: of a long log often the end alone is kept. How many passed and failed goes to RSOCK_COUNTS,
-# if that is set. The tests themselves see neither file.
+# ctest.sh FOLDER [ctest arguments]: runs ctest. A run without a test, or with a skipped one, fails:
+# all packages are installed, so there is no reason to skip. Failures are printed once more at the
+# end, since often only the end of a long log is kept, and written to the file RSOCK_FAILED if that
+# is set. The numbers of tests that passed and failed go to RSOCK_COUNTS, if that is set. The tests
+# themselves see neither file.
 set -euo pipefail
 folder=$1
 shift
@@ -11,7 +12,7 @@ status=0
 failures=${RSOCK_FAILED:-/dev/null} counts=${RSOCK_COUNTS:-/dev/null}
 unset RSOCK_FAILED RSOCK_COUNTS RSOCK_REPORT
 
-# Of ctest's output: the name of each test that did not pass, and the last lines of what it said.
+# From ctest's output: the name of each test that did not pass, and the last lines of its output.
 # shellcheck disable=SC2317  # called by ends
 failed()
 {
@@ -47,7 +48,8 @@ ends()
 		printf '\n==== what failed of %s, and the end of what it said\n' "$folder"
 		failed "$log" | tee -a "$failures"
 	fi
-	# A test that hangs with ctest ended by whoever waited for it is in neither number; the status tells of it.
+	# A test that hangs until ctest itself is ended is in neither number; the exit status
+	# reports it.
 	awk '
 	/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / {
 		if (/\*\*\*/)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# deb.sh: Debian packages of the tree as it is (committed or not), into build/deb/; built in a copy, so that it stays clean.
+# deb.sh: builds Debian packages of the tree as it is (committed or not) into build/deb/, in a copy,
+# so that the tree stays clean.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=build/deb
@@ -10,7 +11,7 @@ fail()
 	exit 1
 }
 
-# One version, said in three places.
+# The version is given in three places, which must agree.
 version=$(sed -n 's/^project(rsock VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 packaged=$(dpkg-parsechangelog -S Version)
 if [ -z "$version" ] || [ "${packaged%-*}" != "$version" ]; then
@@ -30,7 +31,7 @@ if ! (cd "$out/source" && exec dpkg-buildpackage -us -uc -b -jauto) >"$log" 2>&1
 	tail -n 60 "$log" >&2
 	fail "see $log"
 fi
-# A preload library is small, and everybody's: a warning in it is looked at.
+# A preload library is small and affects every program, so no warning is accepted.
 if grep -E '(^|/)[a-z_/]+\.[ch]:[0-9]+:[0-9]+: warning:' "$log" >&2; then
 	fail "the compiler warns with Debian's flags"
 fi

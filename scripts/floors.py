@@ -1,11 +1,12 @@
-"""cmake/floors.txt: which folder may include and call which; for the checks."""
+"""Reads cmake/floors.txt, the table of which folder may include and call which, for the checks."""
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def read():
-    """By folder: all folders that its line leads to. What a line names has a line above it, so there is no circle."""
+    """For each folder all folders that it may use. A folder that a line names has its line above,
+    so there is no circle."""
     sees = {}
     for line in (ROOT / "cmake/floors.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
@@ -14,6 +15,7 @@ def read():
         sees[folder] = set()
         for one in below.split():
             if one not in sees or one == folder:
-                raise SystemExit(f"cmake/floors.txt: {folder} sees {one}, which has no line above it")
+                raise SystemExit(f"cmake/floors.txt: {folder} sees {one}, which has no line above "
+                                 f"it")
             sees[folder] |= {one} | sees[one]
     return sees

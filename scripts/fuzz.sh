@@ -1,6 +1,7 @@
 #!/bin/bash
-# fuzz.sh SECONDS: every libFuzzer target for that long, two at a time, from the corpora in git. New inputs and crashes
-# stay in build/fuzz/; what is worth keeping is copied to test/fuzz/corpus/<target>/ by hand.
+# fuzz.sh SECONDS: runs every libFuzzer target for that long, two at a time, from the corpora in
+# git. New inputs and crashes stay in build/fuzz/; useful ones are copied to
+# test/fuzz/corpus/<target>/ by hand.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Writes docs/reasons.md from include/rsock/reason.def, docs/limits.md from mapper/rsockd/http/limits.def and docs/gains.svg from
-# docs/gains.json, and the drawings in docs/drawings/ from their texts; --check only compares.
+# gen-docs.sh [--check]: writes docs/reasons.md from include/rsock/reason.def, docs/limits.md from
+# mapper/rsockd/http/limits.def, docs/gains.svg from docs/gains.json, and the drawings in
+# docs/drawings/ from their texts; --check only compares.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,7 +13,8 @@ reasons() {
 	echo
 	echo "| code | meaning | cure |"
 	echo "|---|---|---|"
-	# The marker tells rows from whatever else the preprocessor prints; adjacent strings are one.
+	# The marker separates the rows from the preprocessor's other output; adjacent strings are
+	# joined.
 	printf '%s\n' '#define RSK_REASON(code, token, sentence, cure) @ROW@ token @ sentence @ cure @END@' \
 		'#include <rsock/reason.def>' |
 		"${CC:-cc}" -E -P -x c -Iinclude - | tr '\n' ' ' | sed 's/@END@/&\n/g' |

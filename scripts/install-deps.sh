@@ -1,6 +1,6 @@
 #!/bin/bash
-# install-deps.sh [LIST...]: installs what is missing of the lists (scripts/packages.txt), and does nothing when all is
-# there.
+# install-deps.sh [LIST...]: installs the packages of the lists (scripts/packages.txt) that are
+# missing; does nothing if all are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export DEBIAN_FRONTEND=noninteractive
@@ -18,7 +18,7 @@ if [ "$(id -u)" -ne 0 ]; then
 	exit 1
 fi
 
-# Packages of servers start them. policy-rc.d says no; ours lies there only while apt runs.
+# Packages of servers start them. policy-rc.d forbids that; ours exists only while apt runs.
 policy=/usr/sbin/policy-rc.d
 mark='# librsock: services stay off while its packages are installed'
 if [ -e "$policy" ] && grep -qxF "$mark" "$policy"; then
@@ -32,7 +32,7 @@ if [ ! -e "$policy" ]; then
 	chmod 755 "$policy"
 fi
 
-# A fresh image has no lists, an old one has stale ones: update when the first try cannot be carried out.
+# A fresh image has no package lists, an old one has stale ones: update if the first attempt fails.
 if ! apt-get "${apt_options[@]}" install --no-install-recommends "${missing[@]}"; then
 	apt-get "${apt_options[@]}" update
 	apt-get "${apt_options[@]}" install --no-install-recommends "${missing[@]}"

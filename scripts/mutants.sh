@@ -1,10 +1,11 @@
 #!/bin/bash
-# mutants.sh [PATTERN]: breaks the sources one line at a time, in a copy of the tree, and sees that the test that is there
-# for it fails. Lines of scripts/mutants.txt; PATTERN: only those that match. Run by hand (make mutants).
+# mutants.sh [PATTERN]: breaks the sources one line at a time, in a copy of the tree, and checks
+# that the test for that line fails. The changes are the lines of scripts/mutants.txt; PATTERN: only
+# those that match. Run by hand (make mutants).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pattern=${1:-.}
-# Always the same copy: what is built there is built once.
+# The copy has a fixed place, so that its build is reused.
 copy=build/mutants
 mkdir -p "$copy"
 rm -rf "$copy/new"
@@ -13,7 +14,7 @@ git -c safe.directory="$PWD" ls-files -z --cached --others --exclude-standard |
 	while IFS= read -r -d '' file; do
 		[ ! -f "$file" ] || printf '%s\0' "$file"
 	done | tar -c --null -T - | tar -x -C "$copy/new"
-# What is built there stays.
+# Keeps the copy's build folder.
 [ ! -d "$copy/tree/build" ] || mv "$copy/tree/build" "$copy/new/build"
 rm -rf "$copy/tree"
 mv "$copy/new" "$copy/tree"
@@ -42,7 +43,7 @@ while IFS=$'\t' read -r file expression test what; do
 	else
 		verdict=caught
 	fi
-	# Newer than what was built of the mutant.
+	# Restores the file with a time newer than what was built from the mutant.
 	cat ../right >"$file"
 	printf '%-7s %-24s %-40s %s\n' "$verdict" "$file" "$test" "$what"
 	if [ "$verdict" = caught ]; then

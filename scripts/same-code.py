@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Two builds of the same code: does a move or a rename change what the machine does?
+"""Compares two builds: does a move or a rename of code change the machine code?
 
-same-code.py BEFORE AFTER: two build folders (or two binaries). Compares the instructions of librsock.so, librsock-verbs.so,
-rsockd and rsock function by function; where functions and data lie, what they are called, in which order, and in which
-line an assert() stands, does not count.
-Ends with 1 and names what differs.
+same-code.py BEFORE AFTER: two build folders (or two binaries). Compares the instructions of
+librsock.so, librsock-verbs.so, rsockd and rsock function by function; addresses, names and order of
+functions and data, and the line of an assert(), do not count. Exits with 1 and names what differs.
 """
 import collections
 import re
@@ -21,8 +20,9 @@ PADDING = ("nop", "xchg   %ax,%ax", "cs nop", "data16", "int3")
 
 
 def functions(binary):
-    """Bodies without names: how often each is there."""
-    out = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", ".text", binary], check=True, capture_output=True, text=True)
+    """Function bodies without names, with the number of times that each occurs."""
+    out = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", ".text", binary], check=True,
+                         capture_output=True, text=True)
     bodies, name, body = collections.Counter(), None, []
     names = {}
 
@@ -68,7 +68,8 @@ def compare(before, after, what):
         print(f"{what}: only before: {', '.join(old_names[text])}")
     for text in come:
         print(f"{what}: only after: {', '.join(new_names[text])}")
-    print(f"{what}: {sum(old.values())} functions before, {sum(new.values())} after, {sum((old & new).values())} the same")
+    print(f"{what}: {sum(old.values())} functions before, {sum(new.values())} after, "
+          f"{sum((old & new).values())} the same")
     return not gone and not come and bool(old)
 
 
@@ -76,8 +77,9 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     before, after = map(Path, sys.argv[1:])
-    pairs = [(before, after, after.name)] if before.is_file() else [(before / b, after / b, b) for b in BINARIES]
-    results = [compare(*pair) for pair in pairs]  # all, also behind one that differs
+    pairs = ([(before, after, after.name)] if before.is_file()
+             else [(before / b, after / b, b) for b in BINARIES])
+    results = [compare(*pair) for pair in pairs]  # all, even after one that differs
     return 0 if all(results) else 1
 
 

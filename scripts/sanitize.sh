@@ -1,7 +1,8 @@
 #!/bin/bash
-# sanitize.sh address|thread: builds with that sanitizer; runs the units and what is labelled sanitize; with address also
-# the cases of test/app, in which ASan and UBSan come with the library.
-# ASan and UBSan by gcc, whose runtime is a library that can be preloaded with ours; TSan by clang, which takes fences.
+# sanitize.sh address|thread: builds with that sanitizer; runs the unit tests and those labelled
+# sanitize; with address also the cases of test/app, in which ASan and UBSan are loaded with the
+# library. ASan and UBSan use gcc, whose runtime is a library that can be preloaded with ours; TSan
+# uses clang, which supports fences.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=$1
@@ -18,10 +19,10 @@ export ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1:exte
 export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
 export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:external_symbolizer_path=$symbolizer"
 mkdir -p build
-# No -Werror: gcc's flow warnings go wrong on instrumented code. The plain builds see to warnings.
+# No -Werror: gcc's flow warnings are wrong for instrumented code. The plain builds check warnings.
 scripts/build.sh "build/$kind" -DCMAKE_C_COMPILER=$compiler -DRSK_SANITIZE="$kind" -DRSK_WERROR=OFF
-# The sanitizers' shadows and very wide address randomization do not go together: off for the tests, where a container
-# lets us.
+# The sanitizers' shadow memory conflicts with wide address randomization, so that is off for the
+# tests, if a container permits it.
 plain=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then
 	plain=(setarch "$(uname -m)" -R)

@@ -1,19 +1,21 @@
 # shellcheck shell=bash
-# Sourced. suite NAME COMMAND... notes a suite; suites_run runs all that were noted, one after the other whatever comes
-# of them, says before each which it is and how long the rest will take, and ends with a table and the line
-# "N passed, N failed" for machines. Its status is 0 if something passed and nothing failed.
+# Sourced by the scripts that run several suites. suite NAME COMMAND... registers a suite.
+# suites_run runs all registered suites one after the other, whatever their results, prints before
+# each its name and the remaining time, and ends with a table and the line "N passed, N failed" for
+# machines. Its status is 0 if something passed and nothing failed.
 #
-# A suite's command may append lines "PASSED FAILED" to the file RSOCK_COUNTS; otherwise the suite counts as one test. A
-# suite that counts nothing has failed. How long a suite takes is in scripts/times.txt, and of this tree, once it has
-# run, in build/times.txt: the same format, to be copied when suites have changed.
+# A suite's command may append lines "PASSED FAILED" to the file RSOCK_COUNTS; otherwise the suite
+# counts as one test. A suite that counts nothing has failed. The usual duration of a suite is in
+# scripts/times.txt, and for this tree, once the suite has run, in build/times.txt, in the same
+# format, to be copied when suites have changed.
 #
-# RSOCK_FAILED (what failed, with the ends of tests' output) and RSOCK_REPORT (rows of the table) are files that several
-# such scripts may share: each shows all of it so far.
+# RSOCK_FAILED (failures, with the ends of tests' output) and RSOCK_REPORT (rows of the table) are
+# files that several such scripts may share: each shows all of it so far.
 suites_names=()
 suites_commands=()
 suites_own=()
 
-suites_file() # VARIABLE: a file that whoever called us has given, or one that goes with us
+suites_file() # VARIABLE: a file that the caller has named, or a temporary one
 {
 	if [ -z "${!1:-}" ]; then
 		printf -v "$1" %s "$(mktemp)"
@@ -34,13 +36,13 @@ suite()
 	suites_commands+=("$(printf '%q ' "$@")")
 }
 
-suites_usual() # NAME: seconds that it took the last time, or nothing
+suites_usual() # NAME: prints the seconds that it took the last time, or nothing
 {
 	cat build/times.txt scripts/times.txt 2>/dev/null |
 		NAME=$1 awk '{ seconds = $1; sub(/^ *[0-9]+ +/, "") } $0 == ENVIRON["NAME"] && !seen++ { print seconds }' || true
 }
 
-suites_note() # NAME SECONDS, for the next time
+suites_note() # NAME SECONDS: saves them for the next time
 {
 	local file=build/times.txt
 	[ -d build ] || return 0

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Sourced, with steps.sh: the suites of make test, make test-all and .ci/run. Each ctest label belongs to one of them
-# (test/teeth/teeth_listed.py). The number is the minutes after which a suite that hangs is stopped, so that the others
-# are still heard.
+# Sourced, with steps.sh: the suites of make test, make test-all and .ci/run. Each ctest label
+# belongs to one of them (test/teeth/teeth_listed.py). The number is the minutes after which a
+# hanging suite is stopped, so that the others still run.
 limited() # MINUTES COMMAND...
 {
 	local minutes=$1
@@ -64,8 +64,8 @@ suites_longest()
 	suite "ten minutes of pairs that fork, exec, are stopped and killed" limited 20 make -s soak
 }
 
-# ---- test/rdma, in parts ---------------------------------------------------------------------------
-# Which script is in which is said by test/rdma/CMakeLists.txt, and this number with it.
+# ---- test/rdma, in parts -------------------------------------------------------------------------
+# test/rdma/CMakeLists.txt assigns the scripts to parts, and must agree with this number.
 RDMA_SHARDS=3
 
 rdma_shards()

@@ -1,7 +1,7 @@
 #!/bin/bash
-# make test-rdma, or with --short make test-rdma-short: what is tested between two hosts with RDMA devices, which are QEMU
-# guests (test/rdma/README.md). --part N: one of the parts that .ci/run takes in turn. Arguments go to ctest: -R rdma.lab
-# runs that script alone.
+# make test-rdma, or with --short make test-rdma-short: tests between two hosts with RDMA devices,
+# which are QEMU guests (test/rdma/README.md). --part N: one of the parts that .ci/run runs in turn.
+# Other arguments go to ctest: -R rdma.lab runs that script alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh

@@ -1,7 +1,9 @@
 #!/bin/bash
-# make test: what everybody runs, 12 minutes on 2 cores with the build.
-# test.sh --all, make test-all: everything. test.sh --ci: what .ci/run runs behind make test, of the tests that
-# --all has more: all but the soak, the real programs' configurations, and the three parts of test/rdma.
+# make test: the tests for every change, 12 minutes on 2 cores including the build.
+#
+# test.sh --all, make test-all: everything. test.sh --ci: what .ci/run runs after make test: the
+# tests that --all has in addition, except the soak, the real programs' configurations, and the
+# three parts of test/rdma.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh

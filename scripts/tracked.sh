@@ -1,5 +1,6 @@
 #!/bin/bash
-# tracked.sh [PATTERN...]: the files that are in git or would be, ours only: nothing that git ignores, no third party.
+# tracked.sh [PATTERN...]: lists the files that are in git or would be added, without ignored files
+# and third-party code.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 git -c safe.directory="$PWD" ls-files --cached --others --exclude-standard -- "${@:-.}" | sort -u | while IFS= read -r file; do

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * connect.c - what a connection costs if the port mapper is asked for it: from connect() to the acceptor's first byte,
- * in turns plain, asked beside, and asked first. The question goes to rsockd's control socket, on a connection that
- * stays, and names the connection's own port, so that it is never answered from memory; but in the last turn, which
- * asks for the service. JSON to stdout: microseconds of each turn, in the order of rounds.
+ * connect.c - measures a connection for which the port mapper is asked: from connect() to the
+ * acceptor's first byte, alternating between plain, asked in parallel, and asked first. The
+ * question goes to rsockd's control socket, over a persistent connection, and names the
+ * connection's own port, so that it is never answered from the cache, except in the last variant,
+ * which asks for the service. Prints JSON: microseconds of each variant, in the order of rounds.
+ * Run by mapper_connect.py.
  *
- *	pmconnect serve IP PORT
- *	pmconnect ROUNDS CONTROL-SOCKET IP PORT
+ * 	pmconnect serve IP PORT
+ * 	pmconnect ROUNDS CONTROL-SOCKET IP PORT
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,9 +24,10 @@
 
 enum turn {
 	PLAIN,
-	BESIDE, /* asks, does not wait, connects; the answer is read when the connection stands */
-	FIRST,	/* waits for the mapping, then connects: an aggregate address */
-	REMEMBERED, /* the same, answered from the PM client's memory */
+	/* Asks and connects without waiting; reads the answer when the connection is made. */
+	BESIDE,
+	FIRST,	    /* waits for the mapping, then connects: an aggregate address */
+	REMEMBERED, /* the same, answered from the PM client's cache */
 	TURNS
 };
 
@@ -68,7 +71,7 @@ static void serve(void)
 		if (conn < 0)
 			die("accept");
 		if (send(conn, &byte, 1, MSG_NOSIGNAL) == 1)
-			(void)!recv(conn, &byte, 1, 0); /* until the other end is gone */
+			(void)!recv(conn, &byte, 1, 0); /* until the other end has closed */
 		close(conn);
 	}
 }
@@ -102,7 +105,7 @@ static void ask(unsigned int cp_port)
 		die("asking");
 }
 
-/* The whole answer, which says "mapped". */
+/* Reads the whole answer, which must contain "mapped". */
 static void hear(void)
 {
 	char text[4096], *body = NULL, *length;
@@ -126,12 +129,16 @@ static void hear(void)
 	}
 }
 
-/* ---- a turn ---- */
+/* ---- one measurement ---- */
 
-/* A socket that knows its port, as far as a connection of ours may be asked for before it is made. */
+/*
+ * A socket that is bound to a port, so that a mapping for the connection can be requested before it
+ * is made.
+ */
 static int bound(unsigned int *port)
 {
-	static const struct linger at_once = { 1, 0 }; /* no TIME_WAIT: ports would run out */
+	/* No TIME_WAIT, which would use up the ports. */
+	static const struct linger at_once = { 1, 0 };
 	struct sockaddr_in sa = { .sin_family = AF_INET };
 	socklen_t len = sizeof(sa);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -174,9 +181,9 @@ static void measure(size_t rounds)
 		took[t] = calloc(rounds, sizeof(double));
 		if (!took[t])
 			die("figures");
-		one((enum turn)t); /* all is warm, and the service's mapping is known */
+		one((enum turn)t); /* warms up, and puts the service's mapping into the cache */
 	}
-	/* Each is first, second, ... as often as the others. */
+	/* The order rotates, so that each variant is first, second, ... equally often. */
 	for (size_t i = 0; i < rounds; i++)
 		for (size_t t = 0; t < TURNS; t++)
 			took[(i + t) % TURNS][i] = one((enum turn)((i + t) % TURNS));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * hosts.c - a fabric of hosts with one central PMSP, on virtual time: a PM client each, which asks for connections at
- * random (Poisson); a network with a delay and a loss; one core that takes so long for each datagram, and a socket
- * buffer that overflows. The machines are the daemon's own. JSON to stdout.
+ * hosts.c - simulates a fabric of hosts with one central PMSP on virtual time: each host has a PM
+ * client, which requests connections at random (Poisson); the network has delay and loss; the PMSP
+ * has one core that takes a fixed time for each datagram, and a socket buffer that can overflow.
+ * The state machines are the daemon's own. Prints JSON. Run by mapper.py.
  *
- *	pmhosts HOSTS REQUESTS_PER_S_AND_HOST SECONDS DELAY_US LOSS_PERCENT SERVICE_NS [SEED]
+ * 	pmhosts HOSTS REQUESTS_PER_S_AND_HOST SECONDS DELAY_US LOSS_PERCENT SERVICE_NS [SEED]
  */
 #include <errno.h>
 #include <math.h>
@@ -21,13 +22,13 @@
 
 enum happening {
 	ARRIVES,   /* a datagram reaches its host, or the PMSP's buffer */
-	SERVED,	   /* the PMSP has worked on the first of its buffer */
-	ASKS,	   /* a host wants a mapping */
-	CLIENT_DUE /* its PM client has a timer */
+	SERVED,	   /* the PMSP has handled the first datagram of its buffer */
+	ASKS,	   /* a host requests a mapping */
+	CLIENT_DUE /* a timer of its PM client expires */
 };
 
 struct event {
-	struct appointment at; /* first */
+	struct appointment at; /* must be first */
 	enum happening what;
 	uint32_t host;
 	struct rsk_pm_addr from, to;
@@ -74,7 +75,7 @@ static uint64_t roll(void)
 	return z ^ (z >> 31);
 }
 
-/* Above 0, below 1. */
+/* A random number above 0 and below 1. */
 static double chance(void)
 {
 	return ((double)(roll() >> 11) + 0.5) / 9007199254740992.0;
@@ -106,7 +107,7 @@ static void post(const struct rsk_pm_addr *from, const struct rsk_pm_addr *to, u
 	must(e ? 0 : -ENOMEM, "a datagram");
 	*e = (struct event){ .what = ARRIVES, .host = host, .from = *from, .to = *to, .n = n };
 	memcpy(e->bytes, bytes, n);
-	/* Half of it is there always, half by chance. */
+	/* Half of the delay is fixed, half is random. */
 	at(e, w.now_ns + w.delay_ns / 2 + (uint64_t)(chance() * (double)w.delay_ns));
 }
 

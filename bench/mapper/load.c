@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * load.c - PM clients without number against a PMSP over UDP: so many requests, each for another connection, as fast as
- * they are answered, and acknowledged unless --forge, which answers to nothing as a flood does. JSON to stdout.
+ * load.c - generates load on a PMSP over UDP as any number of PM clients: requests for different
+ * connections, as fast as they are answered, and acknowledged unless --forge, which like a flood
+ * answers nothing. Prints JSON. Run by mapper.py.
  *
- *	pmload [options] IP PORT SERVICE
+ * 	pmload [options] IP PORT SERVICE
  *
- *	--requests N, --window N	so many, and so many of them without an answer at once
- *	--of N		they are for so many connections, in an order that no cache knows
- *	--ap IP		the AP that they name, if that is not the PMSP's own address
- *	--hosts N	so many addresses of 127.0.0.0/8 ask, each datagram comes from the next one
- *	--segments	one that is busy asks (load_net.h)
- *	--sources N	so many sockets with addresses of their own, a batch from each in turn, for a PMSP on this
- *			host that has a rate for each
+ * 	--requests N, --window N	number of requests; most unanswered ones at a time
+ * 	--of N		number of different connections, in an order that no cache
+ * 			predicts
+ * 	--ap IP		the AP that they name, if it is not the PMSP's own address
+ * 	--hosts N	send from N addresses of 127.0.0.0/8, each datagram from the
+ * 			next one
+ * 	--segments	send like a busy client (load_net.h)
+ * 	--sources N	use N sockets with addresses of their own, a batch from each in
+ * 			turn, for a PMSP on this host that limits the rate of each
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,7 +29,7 @@
 #include "load_net.h"
 #include "pm_msg.h"
 
-#define LATE_MS 1000 /* without an answer: those that are under way are lost */
+#define LATE_MS 1000 /* without any answer for this time the outstanding requests count as lost */
 #define FIRST_SOURCE 0x7f010001u
 #define FIRST_HOST 0x7f800000u
 
@@ -43,7 +46,7 @@ static struct {
 static struct {
 	uint64_t sent, accepts, denies, lost, dice;
 	unsigned int host;
-	struct net *turn; /* whose answers are looked at */
+	struct net *turn; /* the socket whose answers are handled */
 } count;
 
 static uint64_t now_ns(void)
@@ -72,7 +75,7 @@ static void put(struct net *net, const struct rsk_pm_msg *m, uint32_t host)
 		net_put(net, bytes, (size_t)n, host);
 }
 
-/* Each connection is a CP of its own. */
+/* Each connection has a CP of its own. */
 static void put_request(struct net *net, uint64_t turn)
 {
 	uint64_t n = opt.of ? turn * 7919 % opt.of : turn;
@@ -90,7 +93,7 @@ static void put_request(struct net *net, uint64_t turn)
 	count.sent++;
 }
 
-/* A PMAck for each PMAccept. */
+/* Sends a PMAck for each PMAccept. */
 static void answer(const uint8_t *bytes, size_t len, uint32_t host)
 {
 	struct rsk_pm_msg m, ack;
@@ -121,7 +124,7 @@ static unsigned int next_source(unsigned int turn)
 	return turn + 1 < opt.sources ? turn + 1 : 0;
 }
 
-/* A flood: one source after the other, nothing waited for but room in the socket. */
+/* Floods from one source after the other, waiting only for room in the socket. */
 static void flood(struct net **nets)
 {
 	unsigned int turn = 0;

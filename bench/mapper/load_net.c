@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #define DATAGRAM_BYTES 64
-#define HEARD_BYTES                                                                                \
-	8192 /* of one buffer: what the kernel puts together at most, of such datagrams */
+#define HEARD_BYTES 8192 /* of one buffer: the most that the kernel combines of such datagrams */
 #define CONTROL_BYTES 64
 
 struct side {
@@ -29,10 +28,10 @@ struct net {
 	struct side out;
 	uint8_t bytes[NET_BATCH][DATAGRAM_BYTES];
 	unsigned int n;
-	size_t segment; /* bytes of each in the batch (NET_SEGMENTS) */
+	size_t segment; /* bytes of each datagram in the batch (NET_SEGMENTS) */
 };
 
-/* Whichever is heard just now. */
+/* Receive side, shared by all sockets, since only one is read at a time. */
 static struct side in;
 static uint8_t heard[NET_BATCH][HEARD_BYTES];
 
@@ -80,7 +79,7 @@ int net_fd(const struct net *n)
 	return n->fd;
 }
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 static void *control(struct msghdr *h, void *room, int level, int type, size_t bytes)
 {
@@ -121,7 +120,7 @@ void net_put(struct net *n, const void *bytes, size_t len, uint32_t host)
 	n->n++;
 }
 
-/* All of the batch as one. */
+/* Sends the whole batch as one buffer. */
 static unsigned int together(struct net *n)
 {
 	uint16_t segment = (uint16_t)n->segment;
@@ -150,9 +149,12 @@ void net_flush(struct net *n)
 	n->n = 0;
 }
 
-/* ---- in ---- */
+/* ---- receiving ---- */
 
-/* What the kernel says beside a buffer: the address it came to, or how long each datagram in it is. */
+/*
+ * Reads the control data of a buffer: the destination address, or the length of each datagram in
+ * it.
+ */
 static void beside(struct msghdr *h, uint32_t *host, size_t *segment)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * machine.c - what the port mapper's machines cost by themselves, on one core: PMReq to PMAccept to PMAck with so many
- * mappings live, their memory, and a look into the PM client's memory. JSON to stdout.
+ * machine.c - measures the port mapper's state machines alone, on one core: PMReq to PMAccept to
+ * PMAck with many live mappings, their memory, and a look-up in the PM client's cache. Prints JSON.
+ * Run by mapper.py.
  *
- *	pmmachine LIVE SECONDS
+ * 	pmmachine LIVE SECONDS
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 #define CACHED 4096
 #define LOOKS_AT_ONCE 100000
 
-/* Of the clock that the machines live by, or of the processor's time that was used. */
+/* Reads the clock that the state machines use, or the CPU time. */
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
@@ -42,7 +43,7 @@ static uint64_t resident_bytes(void)
 	FILE *f = fopen("/proc/self/statm", "r");
 	char line[128] = "", *second = NULL;
 
-	/* All pages, then those that are resident. */
+	/* Skips the total pages; reads the resident ones. */
 	if (!f || !fgets(line, sizeof(line), f))
 		perror("/proc/self/statm");
 	if (f)
@@ -51,7 +52,7 @@ static uint64_t resident_bytes(void)
 	return strtoul(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* ---- a PMSP whose answers go nowhere but into the next PMAck ---- */
+/* ---- a PMSP whose answers are only used for the next PMAck ---- */
 
 static struct {
 	uint64_t grants, accepts;
@@ -89,7 +90,7 @@ static const struct rsk_pmsp_ops ops = { .decide = decide,
 					 .release = release,
 					 .send = take_answer };
 
-#define BATCH 64 /* that came together, as the daemon takes them from its socket */
+#define BATCH 64 /* datagrams at a time, as the daemon takes them from its socket */
 
 static struct {
 	struct rsk_pm_addr from[BATCH];
@@ -98,7 +99,7 @@ static struct {
 	size_t n;
 } batch;
 
-/* Connection @n of many: another CP address or port each. */
+/* The PMReq of connection @n of many: each has another CP address or port. */
 static void request(uint64_t n, uint64_t handle)
 {
 	struct rsk_pm_addr from = { .ip = { 10, (uint8_t)(n >> 30), (uint8_t)(n >> 22),
@@ -121,7 +122,7 @@ static void request(uint64_t n, uint64_t handle)
 	batch.n++;
 }
 
-/* The batch, and a PMAck to each PMAccept. */
+/* Handles the batch, and sends a PMAck for each PMAccept. */
 static void serve(struct rsk_pmsp *p, uint64_t at_ns)
 {
 	uint8_t wire[RSK_PM_WIRE_MAPPED_BYTES];
@@ -158,7 +159,10 @@ static int measure_pmsp(uint64_t live, double seconds)
 	after = resident_bytes();
 	if (p.table.n != live || ap.accepts != live)
 		return -EIO;
-	/* Each takes the place of an older one of its connection, so that there are as many all the time. */
+	/*
+	 * Each request replaces an older one of the same connection, so the number of mappings is
+	 * constant.
+	 */
 	began = used_ns();
 	until = now_ns() + (uint64_t)(seconds * 1e9);
 	while (now_ns() < until) {
@@ -178,7 +182,7 @@ static int measure_pmsp(uint64_t live, double seconds)
 	return 0;
 }
 
-/* ---- what a PM client remembers ---- */
+/* ---- the PM client's cache ---- */
 
 static struct rsk_pm_msg service(uint64_t n)
 {

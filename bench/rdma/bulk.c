@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_bulk server HOST PORT
- * rdma_bulk client HOST PORT SIZE SECONDS each|once
+ * bulk.c - measures a lower bound for a bulk transfer between hosts without copies of ours. Run by
+ * bench/rdma_rows.py.
  *
- * What a bulk transfer without copies of ours would cost between hosts, at the least: a blocking
- * sender (the client) hashes its buffer and advertises it, the receiver obtains it by RDMA READ
- * straight into its own, hashes what it has, reads again if that is another, and answers; the sender
- * goes on then. Bare librdmacm and the library's hash; both sleep for completions. "each": both
- * buffers, which are the application's, are registered for each message; "once": before the first,
- * which is what a cache of registrations comes to at its best. One line of JSON, by the client.
+ * 	rdma_bulk server HOST PORT
+ * 	rdma_bulk client HOST PORT SIZE SECONDS each|once
+ *
+ * A blocking sender (the client) hashes its buffer and advertises it. The receiver obtains it by
+ * RDMA READ straight into its own buffer, hashes what it has, reads again if the hash differs, and
+ * answers; then the sender continues. It uses bare librdmacm and the library's hash; both ends
+ * sleep for completions. "each": both buffers, which belong to the application, are registered for
+ * each message; "once": before the first, which is the best case of a registration cache. The
+ * client prints one line of JSON.
  */
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -24,9 +27,12 @@
 
 #define BULK_SEED 42
 #define BULK_MOST (64u << 20)
-#define BULK_TRIES 16 /* of one message that is never whole */
+#define BULK_TRIES 16 /* attempts for a message whose hash stays wrong */
 
-/* The client's word: what may be read, and its hash; the server's: size and hash of what it has. 0 bytes: the end. */
+/*
+ * The client's message: what may be read, and its hash; the server's: size and hash of what it has.
+ * 0 bytes: the end.
+ */
 struct bulk_word {
 	uint64_t addr;
 	uint64_t hash;
@@ -42,8 +48,8 @@ struct bulk {
 	struct bulk_word *in;  /* owned, registered */
 	struct ibv_mr *out_mr; /* owned */
 	struct ibv_mr *in_mr;  /* owned */
-	uint8_t *buf;	       /* owned; the application's */
-	struct ibv_mr *mr;     /* owned; of buf, NULL: is not registered */
+	uint8_t *buf;	       /* owned; stands for the application's buffer */
+	struct ibv_mr *mr;     /* owned; registration of buf, NULL: not registered */
 	struct rsk_key key;
 };
 
@@ -83,7 +89,10 @@ static void bulk_sent(struct bulk *b, const char *what)
 	bulk_must(rdma_get_send_comp(b->id, &wc) == 1 && wc.status == IBV_WC_SUCCESS, what);
 }
 
-/* There is always one receive ahead of what the peer may send: it is posted before anything that it answers. */
+/*
+ * One receive is always posted ahead of what the peer may send: before anything is sent that the
+ * peer answers.
+ */
 static void bulk_expect(struct bulk *b)
 {
 	bulk_must(!rdma_post_recv(b->id, NULL, b->in, sizeof(*b->in), b->in_mr), "post a receive");
@@ -145,7 +154,7 @@ static void bulk_unregister(struct bulk *b)
 	b->mr = NULL;
 }
 
-/* One message, whole. */
+/* Receives one whole message. */
 static void bulk_take(struct bulk *b)
 {
 	struct bulk_word w = *b->in;
@@ -195,7 +204,9 @@ static int bulk_serve(const char *host, const char *port)
 	return 0;
 }
 
-/* Each message another one: one that was there before would not pass for it. */
+/*
+ * Sends one message. Each differs from the one before, which therefore cannot be mistaken for it.
+ */
 static void bulk_give(struct bulk *b, uint32_t size, bool each, uint64_t number)
 {
 	memcpy(b->buf + size / 2, &number, sizeof(number));
@@ -230,7 +241,8 @@ static int bulk_ask(const char *host, const char *port, uint32_t size, double se
 	bulk_begin(&b);
 	b.buf = bulk_pages(size);
 	bulk_must(!rdma_connect(b.id, &param), "connect");
-	bulk_give(&b, size, each, number); /* connected, and its pages are there */
+	/* Now the connection is made and the pages are present. */
+	bulk_give(&b, size, each, number);
 	begun = bulk_now();
 	do {
 		bulk_give(&b, size, each, ++number);

@@ -1,7 +1,8 @@
-"""first_bytes.py server PORT | client HOST PORT SECONDS: what 128 KiB take, from connect() on, over one connection.
+"""first_bytes.py server PORT | client HOST PORT SECONDS: times 128 KiB over one connection, from
+connect() on. Run by rdma_cost.py.
 
-The client sends them at once, and waits for a word; again and again, a pause between, for so long. It prints a list of
-[seconds from connect() to the beginning, seconds it took].
+The client sends them at once and waits for a one-word answer; it repeats this, with pauses, for the
+given time. It prints a list of [seconds from connect() to the beginning, seconds it took].
 """
 import json
 import socket

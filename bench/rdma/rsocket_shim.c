@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Preloaded by bench/rdma.py before librspreload.so, which takes no flags in a socket's type and does
- * not know accept4(): without these two, programs of today get kernel TCP from it, or ENOTSOCK. What
- * rsockets do is left as it is.
+ * rsocket_shim.c - preloaded by bench/rdma.py before librspreload.so, which supports no flags in a
+ * socket's type and no accept4(): without these two, current programs would get kernel TCP from it,
+ * or ENOTSOCK. The behaviour of rsockets is not changed.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define RSK_EXPORT __attribute__((visibility("default")))
 #define RSK_TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
 
-/* librspreload's own, which come next in the order of loading. */
+/* librspreload's functions, which are next in the loading order. */
 static int (*next_socket)(int, int, int);
 static int (*next_accept)(int, struct sockaddr *, socklen_t *);
 static int (*next_fcntl)(int, int, ...);
@@ -28,7 +28,7 @@ __attribute__((constructor)) static void find_next(void)
 		abort();
 }
 
-/* FD_CLOEXEC says nothing here: the descriptor that the program has is none of a socket. */
+/* FD_CLOEXEC is ignored: the descriptor that the program has is not a socket. */
 static int flagged(int fd, int flags)
 {
 	if (fd >= 0 && (flags & SOCK_NONBLOCK) && next_fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {

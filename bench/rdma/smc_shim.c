@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Preloaded by bench/rdma.py: a program's TCP sockets become SMC sockets (linux/net/smc), which carry
- * the stream by RDMA where both ends agree and fall back to TCP where they do not. Who preloads this
- * looks which of the two it was (smcnet stats).
+ * smc_shim.c - preloaded by bench/rdma.py: turns a program's TCP sockets into SMC sockets
+ * (linux/net/smc), which carry the stream by RDMA if both ends agree and fall back to TCP
+ * otherwise. The caller finds out which of the two it was by smcnet stats.
  */
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * smcnet setup NETDEV RNIC EID: SMC-R over that device, as smc_pnet and smcr of smc-tools set it up:
- * one physical network id for both, and a user EID, which hosts with RoCE v2 devices (SMC-Rv2) must
- * have in common.
- * smcnet stats: what the kernel counted since the module was loaded, as JSON.
+ * smcnet.c - configures SMC-R in a guest and reads its counters. Run by bench/rdma_stage.py.
  *
- * Generic netlink, families SMC_PNETID and SMC_GEN_NETLINK (linux/smc.h).
+ * 	smcnet setup NETDEV RNIC EID
+ *
+ * Sets SMC-R up over that device, as smc_pnet and smcr of smc-tools do: one physical network ID for
+ * both, and a user EID, which hosts with RoCE v2 devices (SMC-Rv2) must have in common.
+ *
+ * 	smcnet stats
+ *
+ * Prints what the kernel has counted since the module was loaded, as JSON.
+ *
+ * It uses generic netlink, families SMC_PNETID and SMC_GEN_NETLINK (linux/smc.h).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +32,7 @@ struct counters {
 	uint64_t rx_bytes;
 	uint64_t fallbacks; /* connections that became TCP */
 	uint64_t handshake_errors;
-	uint32_t reason; /* of the last kind of fallback that the kernel told */
+	uint32_t reason; /* of the last fallback kind that the kernel reported */
 };
 
 struct request {
@@ -48,7 +54,9 @@ static struct nlmsghdr *begin(struct request *r, uint16_t family, uint8_t comman
 	return m;
 }
 
-/* Sends, and hands every answer to each; 0 or -errno. The answers take the request's place. */
+/*
+ * Sends a message and passes every answer to @each; 0 or -errno. The answers overwrite the request.
+ */
 static int talk(struct request *r, struct nlmsghdr *m, mnl_cb_t each, void *arg)
 {
 	unsigned int port = mnl_socket_get_portid(r->nl), seq = m->nlmsg_seq;
@@ -103,7 +111,7 @@ static int family_of(struct request *r, const char *name, uint16_t *family)
 	return rc || *family ? rc : -ENOENT;
 }
 
-/* What is there already is as good. */
+/* An entry that exists already is no error. */
 static int add(struct request *r, struct nlmsghdr *m)
 {
 	int rc = talk(r, m, NULL, NULL);
@@ -113,7 +121,7 @@ static int add(struct request *r, struct nlmsghdr *m)
 
 static int setup(struct request *r, const char *netdev, const char *rnic, const char *eid)
 {
-	char padded[SMC_MAX_EID_LEN + 1]; /* with blanks to the end, as the kernel wants it */
+	char padded[SMC_MAX_EID_LEN + 1]; /* padded with blanks, as the kernel requires */
 	struct nlmsghdr *m;
 	uint16_t family;
 	int rc;
@@ -192,7 +200,10 @@ static int on_stats(const struct nlmsghdr *m, void *arg)
 	return MNL_CB_OK;
 }
 
-/* One message a reason of one end; the totals of both ends are in the first. */
+/*
+ * Handles one message, which has a fallback reason of one end; the totals of both ends are in the
+ * first message.
+ */
 static int on_fallbacks(const struct nlmsghdr *m, void *arg)
 {
 	struct counters *c = arg;

@@ -1,7 +1,8 @@
-"""turns.py server PORT | client HOST PORT: messages of 4 KiB in turns over one connection, without a pause.
+"""turns.py server PORT | client HOST PORT: exchanges messages of 4 KiB in turns over one
+connection, without a pause. Run by rdma_failover.py.
 
-The client takes seconds from its standard input, a line each, and for each prints when the window is over: [round trips, the
-longest of them, their median], in seconds.
+The client reads seconds from its standard input, a line each, and at the end of each such window
+prints [round trips, the longest of them, their median], in seconds.
 """
 import json
 import socket

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What calls cost that no TCP stream is in: a library that is preloaded stands in front of them
- * too. One thread, nothing ever blocks: each pair of calls finds what the last one left.
+ * calls.c - rsperf calls: measures calls that involve no TCP stream, since a preloaded library
+ * intercepts them, too. One thread; nothing ever blocks, since each pair of calls finds what the
+ * last one left.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,9 +15,9 @@
 #include "report.h"
 #include "rsperf.h"
 
-#define RSK_BATCH 64u /* pairs from one look at the clock to the next */
+#define RSK_BATCH 64u /* pairs between two readings of the clock */
 
-/* Two ends, owned; a file has one. */
+/* Two descriptors, owned; a file needs only one. */
 struct rsk_ends {
 	int out;
 	int in;
@@ -54,7 +55,7 @@ static int rsk_file_open(struct rsk_ends *e)
 	return e->out < 0 ? -errno : 0;
 }
 
-/* Each: both calls of a pair moved the whole message. */
+/* Each returns true if both calls of a pair moved the whole message. */
 static bool rsk_udp_pair(const struct rsk_ends *e, uint8_t *msg)
 {
 	return send(e->out, msg, RSK_MSG_BYTES, 0) == RSK_MSG_BYTES &&

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The client: threads over connections, a watch over both, and the sum of what they measured. */
+/*
+ * client.c - rsperf client: runs threads over connections, watches their progress, and sums up what
+ * they measured.
+ */
 #include <errno.h>
 #include <hdr_histogram.h>
 #include <pthread.h>
@@ -15,7 +18,7 @@
 #include "net.h"
 #include "report.h"
 
-/* Nothing at all has moved for so long: the run is reported as stuck, not left hanging. */
+/* If nothing moves for this time the run is reported as stuck, instead of hanging. */
 #define RSK_STALL_S 10
 
 #define RSK_IDLE_BATCH 64u /* idle streams that are opened, or used, at once */
@@ -31,8 +34,9 @@ struct rsk_worker {
 	struct rsk_load load;
 	struct rsk_load_conn *conns; /* borrowed: this worker's part of the client's */
 	unsigned int conn_count;
-	unsigned int opening; /* so many are to rest before it goes on; 0: the load runs */
-	uint64_t opened_ns;   /* how long that took */
+	/* Number of streams that must be idle before it goes on; 0: the load runs. */
+	unsigned int opening;
+	uint64_t opened_ns; /* duration of that */
 	int rc;
 	char why[128];
 };
@@ -74,7 +78,9 @@ static int rsk_worker_connect(struct rsk_worker *w, struct rsk_load_conn *lc)
 	return 0;
 }
 
-/* True: the connection's place has been taken by its successor (--conn). */
+/*
+ * Starts the next connection after one has ended. True: the successor has taken its place (--conn).
+ */
 static bool rsk_worker_next(struct rsk_worker *w, struct rsk_load_conn *lc, int rc)
 {
 	rsk_conn_fini(&lc->conn);
@@ -113,8 +119,8 @@ static void rsk_worker_run(struct rsk_worker *w, struct rsk_loop *loop)
 }
 
 /*
- * Opens connections, or rouses those that rest, some at a time, each for so many round trips. They
- * were added in order, so a connection's number is that of its slot.
+ * Opens connections, or wakes idle ones, a batch at a time, each for @calls round trips. They were
+ * added in order, so a connection's number equals its slot.
  */
 static void rsk_worker_use(struct rsk_worker *w, struct rsk_loop *loop, unsigned int from,
 			   unsigned int to, bool open, uint64_t calls)
@@ -143,8 +149,8 @@ static void rsk_worker_use(struct rsk_worker *w, struct rsk_loop *loop, unsigned
 }
 
 /*
- * The streams of the load are opened first, and rest like those beside them until all are there:
- * only then the load begins, and its time.
+ * The streams of the load are opened first, and stay idle like the others until all are there: only
+ * then the load begins, and its time.
  */
 static void rsk_worker_rest(struct rsk_worker *w, struct rsk_loop *loop)
 {
@@ -224,7 +230,7 @@ static uint64_t rsk_client_moved(const struct rsk_client *cl)
 	return sum;
 }
 
-/* Joins a worker; a run in which nothing moves any more ends the program. */
+/* Joins a worker; ends the program if the run makes no progress. */
 static void rsk_client_join(const struct rsk_client *cl, struct rsk_worker *w)
 {
 	uint64_t moved = rsk_client_moved(cl);
@@ -319,7 +325,7 @@ static int rsk_client_run(struct rsk_client *cl)
 
 		if (err) {
 			fprintf(stderr, "rsperf client: thread: %s\n", strerror(err));
-			exit(1); /* those that run have no end in sight */
+			exit(1); /* the running threads would never end */
 		}
 	}
 	for (unsigned int i = 0; i < started; i++)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* conn.c - see conn.h. */
 #include "conn.h"
 
 #include <endian.h>
@@ -116,7 +117,7 @@ void rsk_conn_fini(struct rsk_conn *c)
 int rsk_conn_prepare(struct rsk_conn *c)
 {
 	size_t size = (size_t)c->ask.size_bytes;
-	/* A reader of small messages has a larger buffer, as real ones do. */
+	/* For small messages the receive buffer is larger than a message, as in real programs. */
 	size_t rx = RSK_MSG_BYTES + (size > RSK_SINK_BYTES ? size : RSK_SINK_BYTES);
 	size_t tx = size + RSK_PATTERN_BYTES;
 
@@ -130,7 +131,7 @@ int rsk_conn_prepare(struct rsk_conn *c)
 		return -ENOMEM;
 	for (size_t i = 0; i < tx; i++)
 		c->tx_buf[i] = rsk_pattern(i);
-	memset(c->rx_buf, 0, rx); /* page faults belong before the measurement */
+	memset(c->rx_buf, 0, rx); /* causes the page faults before the measurement */
 	return 0;
 }
 
@@ -164,7 +165,7 @@ void rsk_conn_begin_sink(struct rsk_conn *c, bool hold)
 	};
 }
 
-/* Only the counting half writes, so no read-modify-write is needed. */
+/* Only the half that counts writes the counter, so no atomic read-modify-write is needed. */
 static void rsk_count(_Atomic uint64_t *bytes, size_t n)
 {
 	uint64_t v = atomic_load_explicit(bytes, memory_order_relaxed);
@@ -188,7 +189,7 @@ int rsk_conn_tx(struct rsk_conn *c, int flags)
 	return rc < 0 ? rc : 1;
 }
 
-/* tx_buf has the pattern: whatever the position, as many bytes from there on as a message has. */
+/* tx_buf has the pattern so that, from any position, a whole message of it is contiguous. */
 static bool rsk_pattern_at(const struct rsk_conn *c, uint64_t pos, const uint8_t *at, size_t n)
 {
 	while (n) {
@@ -204,8 +205,8 @@ static bool rsk_pattern_at(const struct rsk_conn *c, uint64_t pos, const uint8_t
 }
 
 /*
- * Without --verify only both ends of a piece are looked at: whatever is lost, doubled or moved
- * shifts all that follows, so the next look finds it.
+ * Without --verify only both ends of each piece are checked: bytes that are lost, duplicated or
+ * moved shift everything after them, so a later check finds them.
  */
 static int rsk_stream_check(struct rsk_conn *c, const uint8_t *at, size_t n)
 {

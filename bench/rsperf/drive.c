@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* drive.c - see drive.h. */
 #include "drive.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* How often a ready connection may go on before the others get their turn. */
+/* Most steps of a ready connection before the others get their turn. */
 #define RSK_TURNS 16
 
 static unsigned int rsk_wants(const struct rsk_conn *c)
@@ -35,14 +36,14 @@ static void *rsk_half_receive(void *arg)
 		if (rc > 0 || rsk_again(rc, h->nonblock))
 			continue;
 		h->rc = rc;
-		/* Ends the sending half's wait too. */
+		/* Also wakes the sending half. */
 		shutdown(h->c->fd, SHUT_RDWR);
 		break;
 	}
 	return NULL;
 }
 
-/* One thread receives, one sends, as in any full-duplex program that blocks. */
+/* One thread receives and one sends, as in any full-duplex program with blocking sockets. */
 static int rsk_drive_duplex(struct rsk_conn *c, bool nonblock)
 {
 	struct rsk_half h = { .c = c, .nonblock = nonblock };
@@ -93,7 +94,10 @@ int rsk_loop_init(struct rsk_loop *loop, const struct rsk_loop_ops *ops, void *o
 		.nonblock = nonblock,
 		.listener = listener,
 	};
-	/* In front: what poll and select look at is then no longer than there are connections. */
+	/*
+	 * In slot 0: the set that poll and select scan is then no longer than the number of
+	 * connections.
+	 */
 	loop->first = listener >= 0 ? 1 : 0;
 	loop->free = loop->first;
 	loop->end = loop->first + capacity;
@@ -122,8 +126,8 @@ void rsk_loop_fini(struct rsk_loop *loop)
 }
 
 /*
- * Lets a connection do what it can. A send is tried at once, never waited for first: that is how
- * every event loop answers, and the socket nearly always has room.
+ * Lets a connection do what it can. A send is tried at once, without waiting for readiness first:
+ * event loops usually do so, and the socket nearly always has room.
  */
 static int rsk_loop_step(const struct rsk_loop *loop, struct rsk_conn *c, unsigned int events)
 {
@@ -142,7 +146,7 @@ static int rsk_loop_step(const struct rsk_loop *loop, struct rsk_conn *c, unsign
 				return rc;
 			moved = rc > 0;
 		}
-		/* Newly wanting to send (an answer), or ready to. */
+		/* It has begun to want to send (an answer), or it is ready to. */
 		if (rsk_wants(c) & RSK_OUT && (out || !(wanted & RSK_OUT))) {
 			rc = rsk_conn_tx(c, MSG_DONTWAIT);
 			if (rc < 0 && rc != -EAGAIN && rc != -EINTR)
@@ -156,7 +160,7 @@ static int rsk_loop_step(const struct rsk_loop *loop, struct rsk_conn *c, unsign
 	return 0;
 }
 
-/* Steps one connection, and settles what its slot waits for next. */
+/* Steps one connection, and updates what its slot waits for. */
 static void rsk_loop_turn(struct rsk_loop *loop, unsigned int slot, unsigned int events)
 {
 	struct rsk_conn *c = loop->conns[slot];

@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two ways to drive connections: a thread that blocks in one, or an event loop over many. */
+/*
+ * drive.h - two ways to drive connections: a thread that blocks in one, or an event loop over many.
+ * Used by client.c and server.c.
+ */
 #ifndef RSK_DRIVE_H
 #define RSK_DRIVE_H
 
 #include "conn.h"
 #include "wait.h"
 
-/* Blocks until the connection has ended: 0, or what ended it. */
+/* Blocks until the connection has ended: 0, or the error that ended it. */
 int rsk_drive_blocking(struct rsk_conn *c, bool nonblock);
 
 struct rsk_loop;
 
 struct rsk_loop_ops {
-	/* A connection has ended with rc. Returns the connection to go on with in its slot, or
-	 * NULL. Owns the old one from here on. */
+	/*
+	 * A connection has ended with @rc, and now belongs to the callee. Returns the connection
+	 * that continues in its slot, or NULL.
+	 */
 	struct rsk_conn *(*ended)(struct rsk_loop *loop, struct rsk_conn *c, int rc);
-	/* The listener is readable; NULL where there is none. */
+	/* The listener is readable; NULL if there is none. */
 	int (*accept)(struct rsk_loop *loop, int listener);
-	/* Time to leave rsk_loop_run(), looked at before each wait; NULL: when nothing is left. */
+	/*
+	 * Checked before each wait: true ends rsk_loop_run(); NULL: it ends when no connection is
+	 * left.
+	 */
 	bool (*enough)(struct rsk_loop *loop);
 };
 
@@ -27,7 +35,7 @@ struct rsk_loop {
 	struct rsk_waitset ws;
 	bool nonblock;
 	int listener;		 /* -1: none; else in slot 0, borrowed */
-	struct rsk_conn **conns; /* by slot; what is in it is the owner's */
+	struct rsk_conn **conns; /* by slot; the owner owns the connections */
 	unsigned int first;	 /* slot of the first connection */
 	unsigned int end;	 /* slot after the last */
 	unsigned int free;	 /* no slot below it is free */
@@ -38,13 +46,16 @@ int rsk_loop_init(struct rsk_loop *loop, const struct rsk_loop_ops *ops, void *o
 		  enum rsk_wait_kind kind, bool nonblock, unsigned int capacity, int listener);
 void rsk_loop_fini(struct rsk_loop *loop);
 
-/* The slot taken, or -ENFILE where all are. */
+/* Adds a connection. Its slot, or -ENFILE: all are taken. */
 int rsk_loop_add(struct rsk_loop *loop, struct rsk_conn *c);
 
-/* The connection in this slot, which waited for the other end, has something to send. */
+/* The connection in this slot, which waited for the other end, now has something to send. */
 void rsk_loop_kick(struct rsk_loop *loop, unsigned int slot);
 
-/* Until enough() says so, or no connection is left and there is no listener: 0, or why the waiting failed. */
+/*
+ * Runs until enough() returns true, or no connection is left and there is no listener: 0, or the
+ * error of the wait.
+ */
 int rsk_loop_run(struct rsk_loop *loop);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What two processes of this machine can do at best, by each means a library could use: the
- * floor under every latency figure. Parent and child pass a turn back and forth.
+ * limit.c - rsperf limit: what two processes of this machine can do at best, by each mechanism that
+ * a library could use; a lower bound for latency figures. Parent and child pass a turn back and
+ * forth.
  */
 #include <errno.h>
 #include <hdr_histogram.h>
@@ -24,7 +25,10 @@
 
 #define RSK_TURN_END UINT32_MAX
 
-/* Shared by parent and child; a cache line each, so that only what is measured moves. */
+/*
+ * Shared by parent and child; a cache line each, so that only the measured lines move between the
+ * processors.
+ */
 struct rsk_turns {
 	_Alignas(64) _Atomic uint32_t to_child;	 /* number of the turn; written by the parent */
 	_Alignas(64) _Atomic uint32_t to_parent; /* written by the child */
@@ -33,7 +37,7 @@ struct rsk_turns {
 /* One side of the exchange. */
 struct rsk_peer {
 	_Atomic uint32_t *mine;	  /* written by the other side */
-	_Atomic uint32_t *theirs; /* written by this one */
+	_Atomic uint32_t *theirs; /* written by this side */
 	int my_fd;		  /* eventfds: -1 where not used */
 	int their_fd;
 	int epoll_fd;
@@ -61,7 +65,7 @@ static void rsk_no_wake(const struct rsk_peer *p)
 static void rsk_spin_wait(const struct rsk_peer *p, uint32_t turn)
 {
 	while (!rsk_turn_come(p, turn))
-		; /* no pause: it would be part of the figure */
+		; /* no pause instruction: it would add to the figure */
 }
 
 static void rsk_futex_wake(const struct rsk_peer *p)
@@ -149,7 +153,7 @@ static _Noreturn void rsk_limit_child(const struct rsk_opts *opts, const struct 
 {
 	uint32_t turn = 0;
 
-	/* Not to spin for ever beside a parent that was killed. */
+	/* Ends the child with its parent, instead of spinning for ever. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent || rsk_pin_thread(opts, 1))
 		_exit(1);
@@ -161,7 +165,7 @@ static _Noreturn void rsk_limit_child(const struct rsk_opts *opts, const struct 
 	}
 }
 
-/* The parent's side: measures until the time or the count is up, or the child is gone. */
+/* The parent's side: measures until the time or the count is reached, or the child is gone. */
 static void rsk_limit_measure(const struct rsk_opts *opts, const struct rsk_peer *p,
 			      const struct rsk_means *m, struct hdr_histogram *times,
 			      struct rsk_report *r)
@@ -173,7 +177,7 @@ static void rsk_limit_measure(const struct rsk_opts *opts, const struct rsk_peer
 
 	do {
 		if (++turn == RSK_TURN_END - 1)
-			break; /* some billions */
+			break; /* after some billions of turns */
 		rsk_peer_pass(p, m, turn);
 		m->wait(p, turn);
 		now = rsk_now_ns();
@@ -227,7 +231,10 @@ int rsk_limit_main(const struct rsk_opts *opts)
 	struct rsk_turns *turns;
 	int rc;
 
-	/* A child that cannot start would leave the parent waiting: settle its cpu here. */
+	/*
+	 * Checks the child's CPU here, since a child that cannot start would leave the parent
+	 * waiting.
+	 */
 	if (rsk_pin_thread(opts, 1) || rsk_pin_thread(opts, 0))
 		return 1;
 	if (opts->limit == RSK_LIMIT_COPY || opts->limit == RSK_LIMIT_SLOTS) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The floor under throughput: bytes of another process, copied once by the kernel. With --hash what a transfer without
- * our own copies would cost: its owner hashes a message and tells, the other copies and hashes the copy, and answers;
- * the owner, as a blocking sender, goes on then.
+ * limit_copy.c - rsperf limit --copy: the limit of throughput, one copy by the kernel of another
+ * process's bytes. With --hash it is the cost of a transfer without copies of ours: the owner
+ * hashes a message and announces it; the other process copies it, hashes the copy and answers; then
+ * the owner continues, as a blocking sender would.
  */
 #include <errno.h>
 #include <hdr_histogram.h>
@@ -23,16 +24,16 @@
 #define RSK_COPY_MARK 0x5a
 #define RSK_COPY_SEED 42
 
-/* Between the two; a cache line for each writer. */
+/* Shared by the two processes; a cache line for each writer. */
 struct rsk_copy_turns {
 	_Alignas(64) _Atomic uint32_t
-		told;  /* number of the message that is ready; its owner, release */
-	uint64_t hash; /* of it; written before told, read after it */
+		told;  /* number of the message that is ready; stored by its owner with release */
+	uint64_t hash; /* its hash; written before told, read after it */
 	_Alignas(64) _Atomic uint32_t
-		taken; /* number of the newest one copied; its reader, release */
+		taken; /* number of the newest message copied; stored by the reader with release */
 };
 
-/* Each message another one: a copy of the one before would not pass for it. */
+/* Each message differs from the one before, so that an old copy cannot pass for it. */
 static _Noreturn void rsk_copy_tell(const struct rsk_opts *opts, uint8_t *from,
 				    struct rsk_copy_turns *turns)
 {
@@ -75,7 +76,8 @@ static _Noreturn void rsk_copy_child(const struct rsk_opts *opts, uint8_t *from,
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent || rsk_pin_thread(opts, 1))
 		_exit(1);
-	memset(from, RSK_COPY_MARK, (size_t)opts->size_bytes); /* from here on its own pages */
+	/* Gives the process pages of its own. */
+	memset(from, RSK_COPY_MARK, (size_t)opts->size_bytes);
 	if (write(ready, "", 1) != 1)
 		_exit(1);
 	if (opts->hash)
@@ -133,7 +135,7 @@ int rsk_limit_copy(const struct rsk_opts *opts)
 	char byte;
 
 	if (both == MAP_FAILED || turns == MAP_FAILED)
-		return -errno; /* and then this process ends */
+		return -errno; /* the caller then ends this process */
 	if (pipe(ready) < 0) {
 		rc = -errno;
 		goto out_map;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The floor under small messages one way: a bare loop over slots as streams have them (<rsock/slot.h>), between two
- * processes that spin. One hashes a message, copies it into the ring and puts its head before it; the other sees the
- * index, copies, hashes, and says now and then how far it is. No call, no lock, no fence, nobody to be woken: what a
- * stream costs beside this is what the library adds.
+ * limit_slots.c - rsperf limit --slots: the limit for small messages in one direction, a bare loop
+ * over slots as streams have them (<rsock/slot.h>), between two processes that spin. One hashes a
+ * message, copies it into the ring and writes its head; the other sees the index, copies, hashes,
+ * and reports its position now and then. There are no calls, locks, fences or wake-ups: the
+ * difference to a stream is what the library adds.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,22 +23,23 @@
 
 #define RSK_BARE_CELLS 8192u /* 512 KiB, as streams have */
 #define RSK_BARE_SEED 42
-#define RSK_BARE_FIRST RSK_BARE_CELLS /* no index that zeroed cells have */
-#define RSK_BARE_SAYS 1024u	      /* cells from one word of the reader to the next */
-#define RSK_BARE_SPINS (1u << 22) /* looks in vain from one look at the other process to the next */
-#define RSK_BARE_BATCH 1024u	  /* messages from one look at the clock to the next */
+#define RSK_BARE_FIRST RSK_BARE_CELLS /* an index that zeroed cells do not have */
+#define RSK_BARE_SAYS 1024u	      /* cells between two reports of the reader */
+#define RSK_BARE_SPINS (1u << 22) /* unsuccessful looks between two checks of the other process */
+#define RSK_BARE_BATCH 1024u	  /* messages between two readings of the clock */
 
-/* Shared; the reader alone writes taken. */
+/* Shared; only the reader writes taken. */
 struct rsk_bare {
 	_Alignas(64) uint8_t cell[RSK_BARE_CELLS * RSK_CELL_BYTES];
-	_Alignas(64) _Atomic uint64_t taken; /* index behind the newest slot that was read; release */
+	/* Index after the newest slot that was read; stored with release. */
+	_Alignas(64) _Atomic uint64_t taken;
 };
 
-/* What one of the two knows. */
+/* State of one of the two processes. */
 struct rsk_bare_end {
 	struct rsk_bare *bare;
 	struct rsk_key key;
-	uint64_t next; /* index of the slot that comes */
+	uint64_t next; /* index of the next slot */
 	uint32_t len, cells;
 	uint8_t message[RSK_SLOT_MAX_PAYLOAD];
 };
@@ -52,7 +54,7 @@ static void rsk_bare_end_init(struct rsk_bare_end *e, struct rsk_bare *bare, uin
 	memset(e->message, 0x5a, sizeof(e->message));
 }
 
-/* A slot does not go around the end of the ring. */
+/* A slot does not wrap around the end of the ring. */
 static uint8_t *rsk_bare_slot(struct rsk_bare_end *e)
 {
 	uint64_t at = e->next % RSK_BARE_CELLS;
@@ -93,7 +95,7 @@ static _Noreturn void rsk_bare_put(const struct rsk_opts *opts, struct rsk_bare 
 	}
 }
 
-/* It may be killed: nobody would end our spinning then. */
+/* Has the child been killed? Then the spinning would never end. */
 static bool rsk_bare_is_gone(pid_t child)
 {
 	siginfo_t is = { 0 };
@@ -101,7 +103,7 @@ static bool rsk_bare_is_gone(pid_t child)
 	return waitid(P_PID, (id_t)child, &is, WEXITED | WNOHANG | WNOWAIT) < 0 || is.si_pid;
 }
 
-/* One message. 0, -EBADMSG, or -ECHILD. */
+/* Receives one message. 0, -EBADMSG, or -ECHILD. */
 static int rsk_bare_take(struct rsk_bare_end *e, uint64_t *said, pid_t child)
 {
 	uint8_t *at = rsk_bare_slot(e);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* load.c - see load.h. */
 #include "load.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ bool rsk_load_sample(struct rsk_load *load, uint64_t begun_ns, uint64_t now_ns)
 	return true;
 }
 
-/* Notes the stream's position as the warm-up ends; true where measuring has begun. */
+/* Notes the stream's position at the end of the warm-up; true once measuring has begun. */
 static bool rsk_span_begin(struct rsk_span *span, const struct rsk_load *load, uint64_t bytes,
 			   uint64_t now_ns)
 {
@@ -47,7 +48,7 @@ static bool rsk_span_begin(struct rsk_span *span, const struct rsk_load *load, u
 	return true;
 }
 
-/* First and last bytes tell one message from another; a short one has its number's low byte. */
+/* The first and last bytes identify the message; a short message has the low byte of its number. */
 static void rsk_ping_stamp(struct rsk_load_conn *lc)
 {
 	struct rsk_conn *c = &lc->conn;
@@ -170,14 +171,14 @@ static int rsk_load_streamed(struct rsk_conn *c)
 	uint64_t now, bytes;
 
 	if (c->ask.flow == RSK_FLOW_OUT)
-		return 0; /* only the tally comes */
+		return 0; /* only the tally follows */
 	now = rsk_now_ns();
 	bytes = atomic_load_explicit(&c->rx_bytes, memory_order_relaxed);
 	if (!rsk_span_begin(&lc->in, lc->load, bytes, now))
 		return 0;
 	lc->in.to_bytes = bytes;
 	lc->in.to_ns = now;
-	/* A client that only receives has to say when it has had enough. */
+	/* A client that only receives has to tell the server when it has enough. */
 	if (c->ask.flow != RSK_FLOW_IN || lc->messages == UINT64_MAX)
 		return 0;
 	lc->messages = (bytes - lc->in.from_bytes) / c->ask.size_bytes;
@@ -187,7 +188,7 @@ static int rsk_load_streamed(struct rsk_conn *c)
 	return shutdown(c->fd, SHUT_WR) < 0 ? -errno : 0;
 }
 
-/* The end of a stream is where both sides' figures must be the same. */
+/* At the end of a stream both sides' figures must be equal. */
 static int rsk_load_eof(struct rsk_conn *c)
 {
 	struct rsk_load_conn *lc = rsk_load_of(c);

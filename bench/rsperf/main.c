@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rsperf: the table of subcommands. */
+/* main.c - rsperf's main(): the table of subcommands. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* net.c - see net.h. */
 #include "net.h"
 
 #include <errno.h>
@@ -45,13 +46,13 @@ int rsk_net_resolve(struct rsk_addrs *addrs, const struct rsk_opts *opts, bool p
 	memset(addrs, 0, sizeof(*addrs));
 	if (opts->unix_path)
 		return rsk_net_resolve_unix(addrs, opts->unix_path);
-	/* getaddrinfo() takes the low 16 bits of any number. */
+	/* Checked here because getaddrinfo() takes the low 16 bits of any number. */
 	if (strspn(opts->port, "0123456789") == strlen(opts->port) &&
 	    strtoul(opts->port, NULL, 10) > UINT16_MAX) {
 		fprintf(stderr, "rsperf: '%s' is no port\n", opts->port);
 		return -EINVAL;
 	}
-	/* By name, "localhost" is IPv6 on some hosts and IPv4 on others. */
+	/* By number, since "localhost" is IPv6 on some hosts and IPv4 on others. */
 	if (!host && !passive)
 		host = opts->family == AF_INET6 ? "::1" : "127.0.0.1";
 	rc = getaddrinfo(host, opts->port, &hints, &list);
@@ -60,7 +61,7 @@ int rsk_net_resolve(struct rsk_addrs *addrs, const struct rsk_opts *opts, bool p
 			rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 		return -EADDRNOTAVAIL;
 	}
-	/* A server on any address: IPv6 first, since that socket serves IPv4 too. */
+	/* A server on any address tries IPv6 first, since that socket serves IPv4, too. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (struct addrinfo *a = list; a && addrs->count < RSK_ADDRS_MAX; a = a->ai_next) {
 			bool first = !passive || host || a->ai_family == AF_INET6;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Command lines. One row an option: which commands know it, what it takes, where the value goes,
- * what the help says. The parsers only check a value; what fits together is checked at the end.
+ * opts.c - rsperf's command lines. One row for each option: the commands that know it, its kind of
+ * value, where the value goes, and its help text. The parsers check only single values;
+ * combinations are checked at the end.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -231,7 +232,7 @@ static int rsk_parse_seconds(const char *text, double *out)
 	char *end;
 	double v = strtod(text, &end);
 
-	/* Written so that NaN fails too. */
+	/* Written so that NaN fails, too. */
 	if (end == text || *end || !(v >= 0 && v <= 86400))
 		return -EINVAL;
 	*out = v;
@@ -330,7 +331,7 @@ static int rsk_opts_parse(struct rsk_opts *opts, int argc, char **argv, unsigned
 	size_t n = 0, k = 0;
 
 	rsk_opts_defaults(opts);
-	shorts[k++] = ':'; /* getopt tells a missing value from an unknown option */
+	shorts[k++] = ':'; /* makes getopt distinguish a missing value from an unknown option */
 	for (size_t i = 0; i < RSK_OPTION_COUNT; i++) {
 		const struct rsk_option *o = &rsk_options[i];
 

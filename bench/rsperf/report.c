@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* report.c - see report.h. */
 #include "report.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 static const struct {
 	const char *key;
 	double percentile;
-	bool text; /* for people too; the others are points of a curve */
+	bool text; /* also in the output for people; the others are points of a curve */
 } rsk_percentiles[] = {
 	{ "p1", 1, false },	  { "p5", 5, false },	  { "p10", 10, false },
 	{ "p25", 25, false },	  { "p50", 50, true },	  { "p75", 75, false },

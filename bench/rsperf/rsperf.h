@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rsperf: what the parts of the benchmark share: options, and the two 64-byte messages that
- * client and server exchange beside the load. It uses plain sockets only and knows nothing of
- * librsock: whatever is measured is what any program would see.
+ * rsperf.h - shared by the parts of rsperf: options, and the two 64-byte messages that client and
+ * server exchange besides the load. rsperf uses plain sockets only and knows nothing of librsock:
+ * it measures what any program would see.
  */
 #ifndef RSK_RSPERF_H
 #define RSK_RSPERF_H
@@ -14,7 +14,7 @@
 
 #define RSK_PIN_MAX 64
 #define RSK_CONNS_MAX 16384
-#define RSK_IDLE_CALLS 64 /* round trips of a stream before it rests */
+#define RSK_IDLE_CALLS 64 /* round trips of a stream before it becomes idle */
 #define RSK_SIZE_MAX_BYTES (64u << 20)
 #define RSK_MSG_BYTES 64
 #define RSK_NS_PER_S 1000000000ull
@@ -45,7 +45,7 @@ enum rsk_limit {
 	RSK_LIMIT_SLOTS,
 };
 
-/* Calls that no library has a reason to slow down. */
+/* Calls that a library has no reason to slow down. */
 enum rsk_calls {
 	RSK_CALLS_NONE,
 	RSK_CALLS_UDP,
@@ -53,7 +53,7 @@ enum rsk_calls {
 	RSK_CALLS_FILE,
 };
 
-/* Which way the load of a bandwidth or rate test flows, seen from the client. */
+/* Direction of the load of a bandwidth or rate test, seen from the client. */
 enum rsk_flow {
 	RSK_FLOW_OUT,
 	RSK_FLOW_IN,
@@ -72,7 +72,7 @@ struct rsk_opts {
 	enum rsk_wait_kind wait;
 	enum rsk_flow flow;
 	bool nonblock;
-	bool hash; /* limit: of both ends, over what was copied */
+	bool hash; /* limit: both ends hash what was copied */
 	bool verify;
 	bool one_off;
 	bool json;
@@ -81,21 +81,21 @@ struct rsk_opts {
 	double time_s;
 	double warmup_s;
 	unsigned int conns;
-	unsigned int idle;    /* streams beside them that rest */
+	unsigned int idle;    /* idle streams beside them */
 	unsigned int threads; /* 0: one per connection with --wait recv, else 1 */
 	int pin[RSK_PIN_MAX];
 	unsigned int pins;
 };
 
-/* What the client asks for; the first 64 bytes of a connection, echoed by the server. */
+/* The client's request; the first 64 bytes of a connection, echoed by the server. */
 struct rsk_hello {
 	enum rsk_test test;
 	enum rsk_flow flow;
 	uint64_t size_bytes;
-	bool verify; /* look at every byte, not at the ends of each piece */
+	bool verify; /* check every byte, not only the ends of each piece */
 };
 
-/* What the server counted; the last 64 bytes of a bandwidth or rate connection. */
+/* The server's counts; the last 64 bytes of a bandwidth or rate connection. */
 struct rsk_tally {
 	uint64_t rx_bytes;
 	uint64_t tx_bytes;
@@ -109,7 +109,10 @@ static inline uint64_t rsk_now_ns(void)
 	return (uint64_t)ts.tv_sec * RSK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* opts.c: fills opts from argv; 0, or the exit status to end with (help: -1 means exit 0). */
+/*
+ * opts.c: fills opts from argv. 0, or the exit status to end with; -1: help was printed, exit with
+ * 0.
+ */
 int rsk_opts_parse_client(struct rsk_opts *opts, int argc, char **argv);
 int rsk_opts_parse_server(struct rsk_opts *opts, int argc, char **argv);
 int rsk_opts_parse_limit(struct rsk_opts *opts, int argc, char **argv);
@@ -126,13 +129,13 @@ int rsk_server_main(const struct rsk_opts *opts);
 int rsk_limit_main(const struct rsk_opts *opts);
 int rsk_calls_main(const struct rsk_opts *opts);
 
-/* limit_copy.c: rsk_limit_main()'s part for --copy. */
+/* limit_copy.c: rsk_limit_main() with --copy. */
 int rsk_limit_copy(const struct rsk_opts *opts);
 
-/* limit_slots.c: the same for --slots. */
+/* limit_slots.c: rsk_limit_main() with --slots. */
 int rsk_limit_slots(const struct rsk_opts *opts);
 
-/* net.c: pins the calling thread to the index-th cpu of --pin, if any; 0 or -errno. */
+/* net.c: pins the calling thread to the index-th CPU of --pin, if any; 0 or -errno. */
 int rsk_pin_thread(const struct rsk_opts *opts, unsigned int index);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The server: answers whatever test a client asks for. With --wait recv one blocking thread a
- * connection; else --threads event loops that share the listener.
+ * server.c - rsperf server: answers any test that a client asks for. With --wait recv it has one
+ * blocking thread for each connection; otherwise --threads event loops that share the listener.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static struct rsk_conn *rsk_serve_new(struct rsk_server *srv, int fd)
 	return c;
 }
 
-/* Ends a connection that ended with rc; a client that vanishes is no news. */
+/* Ends a connection that ended with @rc; a client that disappears is not reported. */
 static void rsk_serve_end(struct rsk_conn *c, int rc)
 {
 	struct rsk_server *srv = c->owner;
@@ -50,7 +50,7 @@ static void rsk_serve_end(struct rsk_conn *c, int rc)
 	rsk_conn_fini(c);
 	free(c);
 	if (srv->opts->one_off)
-		kill(getpid(), SIGTERM); /* to sigwait() in the main thread */
+		kill(getpid(), SIGTERM); /* for sigwait() in the main thread */
 }
 
 static void rsk_serve_tally(struct rsk_conn *c)
@@ -133,7 +133,7 @@ static int rsk_serve_streamed(struct rsk_conn *c)
 static int rsk_serve_eof(struct rsk_conn *c)
 {
 	if (c->in_hello || !c->rx_stream) {
-		/* Between messages a client may leave; within one it was cut off. */
+		/* A client may disconnect between messages; within one it is an error. */
 		atomic_store_explicit(&c->wants, 0, memory_order_release);
 		return c->rx.done ? -ECONNRESET : 0;
 	}
@@ -155,7 +155,10 @@ static const struct rsk_role rsk_serve_role = {
 	.eof = rsk_serve_eof,
 };
 
-/* A connection's fd; -EAGAIN: none after all. Running out of fds ends the server. */
+/*
+ * Accepts a connection; its fd, or -EAGAIN: there is none after all. A lack of descriptors ends the
+ * server.
+ */
 static int rsk_serve_accept(const struct rsk_server *srv, int listener)
 {
 	int fd = accept4(listener, NULL, NULL,
@@ -273,7 +276,7 @@ int rsk_server_main(const struct rsk_opts *opts)
 	if (rsk_net_resolve(&addrs, opts, true) ||
 	    rsk_net_listen(&addrs, !blocking, &srv.listener, text))
 		return 1;
-	/* Blocked before there are threads, so that only sigwait() below takes them. */
+	/* Blocked before there are threads, so that only sigwait() below receives them. */
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGTERM);
 	sigaddset(&ends, SIGINT);
@@ -293,6 +296,6 @@ int rsk_server_main(const struct rsk_opts *opts)
 		;
 	if (opts->unix_path)
 		unlink(opts->unix_path);
-	/* Through exit(), not return: srv must outlive the threads that still serve. */
+	/* exit() instead of return, since srv must outlive the threads that still serve. */
 	exit(0);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* wait.c - see wait.h. */
 #include "wait.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ int rsk_waitset_set(struct rsk_waitset *ws, unsigned int slot, int fd, unsigned 
 	if (p->fd == (want ? fd : -1) && p->events == want)
 		return 0;
 	if (ws->kind == RSK_WAIT_SELECT && fd >= FD_SETSIZE)
-		return -EMFILE; /* select cannot name it */
+		return -EMFILE; /* beyond what select can represent */
 	if (ws->kind == RSK_WAIT_EPOLL) {
 		int rc = rsk_waitset_set_epoll(ws, slot, fd, want);
 
@@ -92,7 +93,7 @@ static int rsk_waitset_wait_epoll(struct rsk_waitset *ws,
 	return n;
 }
 
-/* Leaves its answer in revents, as poll does. */
+/* Puts its answer into revents, as poll does. */
 static int rsk_waitset_select(struct rsk_waitset *ws)
 {
 	fd_set in, out;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A set of sockets waited on by poll, select or epoll, level-triggered; one thread's own. */
+/*
+ * wait.h - a set of sockets that one thread waits for by poll, select or epoll, level-triggered.
+ * Used by drive.c.
+ */
 #ifndef RSK_WAIT_H
 #define RSK_WAIT_H
 
@@ -11,7 +14,7 @@
 
 #define RSK_READY_MAX 64
 
-/* What a socket is waited for, and what it is ready for. */
+/* Events that a socket is waited for, or is ready for. */
 #define RSK_IN 1u
 #define RSK_OUT 2u
 
@@ -23,16 +26,20 @@ struct rsk_ready {
 struct rsk_waitset {
 	enum rsk_wait_kind kind;
 	unsigned int capacity; /* slots */
-	unsigned int used;     /* slots ever used: the prefix to look at */
-	unsigned int next;     /* where a truncated answer goes on, so that no slot starves */
+	unsigned int used;     /* slots ever used: the prefix to scan */
+	/* Where to continue after a truncated answer, so that no slot starves. */
+	unsigned int next;
 	int epoll_fd;
-	struct pollfd *fds; /* owned; epoll: what each slot has in the kernel */
+	struct pollfd *fds; /* owned; with epoll: what each slot has registered in the kernel */
 };
 
 int rsk_waitset_init(struct rsk_waitset *ws, enum rsk_wait_kind kind, unsigned int capacity);
 void rsk_waitset_fini(struct rsk_waitset *ws);
 
-/* Waits for events of fd under this slot from now on; no events: not any more, before close. */
+/*
+ * From now on waits for @events of @fd under this slot; no events: not any more, as needed before
+ * close().
+ */
 int rsk_waitset_set(struct rsk_waitset *ws, unsigned int slot, int fd, unsigned int events);
 
 /* Blocks until something is ready; the number of answers, or -errno. */
