@@ -54,7 +54,7 @@ class Channel:
         self.writing = threading.Lock()
         threading.Thread(target=self.listen, daemon=True).start()
         word = f"{random.getrandbits(64):x}"
-        self.sock.sendall(b"\n")
+        self.write(b"\n")
         self.boot = self.ask("hello", seconds, word=word)["boot"]
 
     def listen(self):
@@ -105,15 +105,19 @@ class Channel:
             if time.monotonic() > deadline:
                 raise Failure(f"waited {seconds:.0f} s for {what}")
 
+    def write(self, data):
+        """Writes to the agent; a port that is closed by now is a Failure."""
+        try:
+            self.sock.sendall(data)
+        except OSError as error:
+            self.check()
+            raise Failure(f"the agent's port: {error}") from None
+
     def ask(self, op, seconds=60, **order):
         with self.writing:
             self.number += 1
             number = self.number
-            try:
-                self.sock.sendall(json.dumps({"op": op, "id": number, **order}).encode() + b"\n")
-            except OSError as error:
-                self.check()
-                raise Failure(f"the agent's port: {error}") from None
+            self.write(json.dumps({"op": op, "id": number, **order}).encode() + b"\n")
         answer = self.until(lambda: self.answers.pop(number, None), seconds,
                             f"the agent's answer to {op}")
         if "error" in answer:
