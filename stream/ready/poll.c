@@ -12,6 +12,7 @@
 #include "epoll.h"
 #include "full.h"
 #include "pairing.h"
+#include "rdma.h"
 #include "ready.h"
 #include "spin.h"
 #include "stream.h"
@@ -35,21 +36,25 @@ struct item {
 
 struct set {
 	struct pollfd *fds;
-	struct pollfd *kernel; /* [n + links + PAIRING_FDS] */
+	struct pollfd *kernel; /* [n + doorbells + PAIRING_FDS] */
 	nfds_t n;
 	struct item *items;
 	uint32_t nitems, npaired, nepolls, room;
-	nfds_t nasked; /* entries with an fd */
-	struct rsk_doorbell doorbells[RSK_SEG_DOORBELLS * 4];
+	nfds_t nasked;			/* entries with an fd */
+	struct rsk_doorbell *doorbells; /* one for each link; there are at most as many as items */
 	uint32_t ndoorbells;
 	struct pollfd pairing[PAIRING_FDS];
 	uint32_t npairing, rounds;
 	bool pairs; /* one of them is being paired */
 	bool heard; /* a pairing descriptor had an event */
 	bool announced;
-	void *memory; /* arena, if the set is large */
-	struct pollfd small_fds[SMALL_SET + RSK_SEG_DOORBELLS * 4 + PAIRING_FDS];
+	uint32_t nannounced; /* the items before this one */
+	bool by_time;	     /* as in wait.h */
+	sigset_t was;	     /* by_time: the thread's mask; signals come in the sleeps only */
+	void *memory;	     /* arena, if the set is large */
+	struct pollfd small_fds[SMALL_SET * 2 + PAIRING_FDS];
 	struct item small_items[SMALL_SET];
+	struct rsk_doorbell small_doorbells[SMALL_SET];
 };
 
 bool rsk_poll_concerns(const struct pollfd *fds, nfds_t n)
@@ -71,7 +76,7 @@ static uint32_t wakes(short events)
 
 static void retract_all(struct set *p)
 {
-	for (uint32_t i = 0; p->announced && i < p->nitems; i++) {
+	for (uint32_t i = 0; p->announced && i < p->nannounced; i++) {
 		struct item *it = &p->items[i];
 
 		if (it->paired)
@@ -94,8 +99,13 @@ static void set_fini(struct set *p)
 		rsk_stream_unpin(p->items[i].s);
 	}
 	p->nitems = p->ndoorbells = 0;
-	rsk_arena_free(p->memory);
+	if (p->memory)
+		rsk_arena_free(p->memory);
 	p->memory = NULL;
+	if (__builtin_expect(p->by_time, 0)) {
+		rsk_sys_rt_sigprocmask(SIG_SETMASK, &p->was, NULL);
+		p->by_time = false;
+	}
 }
 
 static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
@@ -110,15 +120,18 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 	}
 	p->kernel = p->small_fds;
 	p->items = p->small_items;
+	p->doorbells = p->small_doorbells;
 	if (n > SMALL_SET) {
-		size_t fd_bytes = (n + RSK_SEG_DOORBELLS * 4 + PAIRING_FDS) * sizeof(struct pollfd);
+		size_t fd_bytes = (n + tracked + PAIRING_FDS) * sizeof(struct pollfd);
 
 		fd_bytes = (fd_bytes + 63) & ~63ul;
-		p->memory = rsk_arena_alloc(fd_bytes + tracked * sizeof(struct item));
+		p->memory = rsk_arena_alloc_raw(fd_bytes + tracked * sizeof(struct item) +
+						tracked * sizeof(struct rsk_doorbell));
 		if (!p->memory)
 			return -ENOMEM;
 		p->kernel = p->memory;
 		p->items = (struct item *)(void *)((uint8_t *)p->memory + fd_bytes);
+		p->doorbells = (struct rsk_doorbell *)(void *)(p->items + tracked);
 	}
 	p->room = tracked;
 	for (nfds_t i = 0; i < n && p->nitems < tracked; i++) {
@@ -183,41 +196,81 @@ static void pair_on(struct set *p)
 	}
 }
 
-static int doorbell_for(struct set *p, struct rsk_link *l, uint32_t *index)
+/* @index: where the doorbell was the last time. False: no descriptor is left. */
+static bool doorbell_for(struct set *p, struct rsk_link *l, uint32_t *index)
 {
+	if (*index < p->ndoorbells && p->doorbells[*index].l == l)
+		return true;
 	for (*index = 0; *index < p->ndoorbells; ++*index)
 		if (p->doorbells[*index].l == l)
-			return 0;
-	if (p->ndoorbells == sizeof(p->doorbells) / sizeof(p->doorbells[0]))
-		return -ENOSPC;
+			return true;
 	if (rsk_doorbell_take(&p->doorbells[p->ndoorbells], l) < 0)
-		return -EMFILE;
+		return false;
 	rsk_doorbell_ready(&p->doorbells[p->ndoorbells++]);
-	return 0;
+	return true;
 }
 
-static int announce_all(struct set *p)
+/*
+ * From now on no doorbell is waited for, and no descriptor of a pairing. A signal between two sleeps
+ * has to end the call, as one in the kernel's poll does: it stays pending until the next sleep.
+ */
+static void go_by_time(struct set *p)
 {
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+	sigset_t all;
+
+	retract_all(p);
+	for (uint32_t i = 0; i < p->ndoorbells; i++)
+		rsk_doorbell_give(&p->doorbells[i]);
+	p->ndoorbells = p->npairing = 0;
+	p->rounds = PAIRING_ROUNDS;
+	memset(&all, 0xff, sizeof(all));
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigdelset(&all, faults[i]);
+	memset(&p->was, 0, sizeof(p->was));
+	rsk_sys_rt_sigprocmask(SIG_BLOCK, &all, &p->was);
+	p->by_time = true;
+}
+
+/* The end of the next sleep. */
+static uint64_t next_check(const struct set *p, uint64_t until_ns)
+{
+	uint64_t check_ns = rsk_now_ns() + RSK_WAIT_CHECK_NS;
+
+	return p->npaired && check_ns < until_ns ? check_ns : until_ns;
+}
+
+/* After it: takes the completions that a doorbell would have reported. */
+static void take_completions(const struct set *p)
+{
+	for (uint32_t i = 0; i < p->nitems; i++)
+		if (p->items[i].paired && p->items[i].s->link->remote) {
+			rsk_rdma_poll(true);
+			return;
+		}
+}
+
+static void announce_all(struct set *p)
+{
+	p->nannounced = 0;
 	p->announced = true;
 	for (uint32_t i = 0; i < p->ndoorbells; i++)
 		rsk_doorbell_ready(&p->doorbells[i]);
 	for (uint32_t i = 0; i < p->nitems; i++) {
 		struct item *it = &p->items[i];
-		int rc;
 
 		if (!it->paired)
 			continue;
-		rc = doorbell_for(p, it->s->link, &it->doorbell);
-		if (rc < 0) {
-			it->doorbell = 0;
-			return rc;
+		if (!doorbell_for(p, it->s->link, &it->doorbell)) {
+			go_by_time(p);
+			return;
 		}
 		it->s->link->seg.rail.ops->announce(&it->s->link->seg.rail, it->s->sid,
 						    wakes(p->fds[it->at].events),
 						    p->doorbells[it->doorbell].index);
+		p->nannounced = i + 1;
 	}
 	atomic_thread_fence(memory_order_seq_cst);
-	return 0;
 }
 
 /*
@@ -259,6 +312,8 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 			ts.tv_nsec = (long)((until_ns - now) % 1000000000u);
 		}
 	}
+	if (__builtin_expect(p->by_time, 0) && !mask)
+		mask = &p->was;
 	rc = rsk_host->ppoll(p->kernel, n, sleep && until_ns == UINT64_MAX ? NULL : &ts, mask);
 	if (rc < 0)
 		rc = -errno;
@@ -398,12 +453,12 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 	 * gone then.
 	 */
 	bool again = false, final;
-	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns;
+	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns, wake_ns;
 	int rc;
 
 	p.nitems = p.ndoorbells = p.npaired = p.nepolls = p.npairing = p.rounds = 0;
 	p.nasked = 0;
-	p.announced = p.pairs = p.heard = false;
+	p.announced = p.pairs = p.heard = p.by_time = false;
 	p.memory = NULL;
 	rc = set_init(&p, fds, n);
 	if (rc < 0)
@@ -427,8 +482,12 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 				again = true;
 				continue;
 			}
-			if (rc < 0)
-				return rc;
+			if (rc < 0) {
+				if (rc != -EINVAL || !p.npairing)
+					return rc;
+				go_by_time(&p); /* below RLIMIT_NOFILE there is no room for those */
+				continue;
+			}
 			p.heard = rc > 0 && p.npairing;
 			rc = merge(&p);
 			if (final && (rc || !p.heard))
@@ -439,17 +498,15 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 				break;
 		}
 		again = false;
-		if (p.npaired && !p.announced && !spun) {
+		if (p.npaired && !p.announced && !p.by_time && !spun) {
 			spun = true;
 			if (spin(&p))
 				continue;
 		}
-		if (p.npaired && !p.announced) {
+		if (p.npaired && !p.announced && !p.by_time) {
 			news = rsk_now_ns();
 			began = news - rsk_spin_spent_ns;
-			rc = announce_all(&p);
-			if (rc < 0)
-				return rc;
+			announce_all(&p);
 			continue; /* check once more, then sleep */
 		}
 		relief_ns = relief(&p, false);
@@ -457,7 +514,16 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			relief_ns = look_ns;
 		rsk_stats_add_shared(&rsk_stats_self()->sleeps, 1);
 		rsk_spun_tell();
-		rc = ask(&p, true, relief_ns < until ? relief_ns : until, mask);
+		wake_ns = relief_ns < until ? relief_ns : until;
+		if (p.by_time)
+			wake_ns = next_check(&p, wake_ns);
+		rc = ask(&p, true, wake_ns, mask);
+		if (rc == -EINVAL && !p.by_time && p.ndoorbells + p.npairing) {
+			go_by_time(&p);
+			continue;
+		}
+		if (p.by_time)
+			take_completions(&p);
 		retract_all(&p);
 		spun = false;
 		news = rsk_now_ns();

@@ -13,6 +13,7 @@
 
 #include "full.h"
 #include "fd_wait.h"
+#include "rdma.h"
 #include "spin.h"
 #include "stream.h"
 
@@ -135,17 +136,44 @@ static int get_up(struct rsk_wait *w)
 	return 0;
 }
 
+/* @cut: rsk_sigdefer_cut before the first sleep. */
+static void go_by_time(struct rsk_wait *w, uint32_t cut)
+{
+	w->by_time = true;
+	w->cut = cut;
+}
+
+/*
+ * The sleep of a wait by time, on the TCP socket alone. Below an RLIMIT_NOFILE of 1 ppoll() takes
+ * no descriptor at all: then @tcp shows everything that was asked, and the caller finds out.
+ */
+static int sleep_by_time(int fd, struct pollfd *tcp, uint64_t until_ns)
+{
+	uint64_t check_ns = rsk_now_ns() + RSK_WAIT_CHECK_NS;
+	int rc;
+
+	if (until_ns < check_ns)
+		check_ns = until_ns;
+	rc = sleep_on(fd, tcp, 1, check_ns);
+	if (rc != -EINVAL)
+		return rc;
+	tcp->revents = tcp->events;
+	return sleep_on(fd, NULL, 0, check_ns);
+}
+
 /*
  * The table entry disappeared after this thread registered its fd wait: the closing thread is about
  * to make the copy, and rings the doorbell then.
  */
 static int await_refuge(struct rsk_wait *w)
 {
-	struct pollfd p = { .fd = w->doorbell.fd, .events = POLLIN };
+	struct pollfd p = { .fd = w->by_time ? -1 : w->doorbell.fd, .events = POLLIN };
 	int rc;
 
 	while ((rc = get_up(w)) == 0 && !w->own_fd)
-		if (sleep_on(p.fd, &p, 1, UINT64_MAX) > 0) {
+		if (w->by_time) {
+			sleep_by_time(p.fd, &p, UINT64_MAX);
+		} else if (sleep_on(p.fd, &p, 1, UINT64_MAX) > 0) {
 			rsk_doorbell_rang(&w->doorbell);
 			rsk_doorbell_ready(&w->doorbell); /* before the next check */
 		}
@@ -273,11 +301,13 @@ static short tcp_events(struct rsk_wait *w)
 	return w->s->tx.state == RSK_TX_ONRING || held_back(w->s) ? 0 : POLLOUT;
 }
 
-/* @cut: rsk_sigdefer_cut before the sleep. */
+/* @cut: rsk_sigdefer_cut before the sleep; by time, a handler may have run between two of them. */
 static int not_slept(const struct rsk_wait *w, int rc, uint32_t cut)
 {
 	if (rc != -EINTR)
 		return rc;
+	if (w->by_time)
+		cut = w->cut;
 	return w->timed || rsk_sigdefer_cut != cut ? -EINTR : -ERESTART;
 }
 
@@ -297,10 +327,16 @@ int rsk_wait_tcp(struct rsk_wait *w)
 		w->begin_ns = rsk_now_ns();
 	if (!w->have_deadline)
 		read_deadline(w);
-	rc = sleep_on(p.fd, &p, 1, w->deadline_ns);
+	if (!w->by_time) {
+		rc = sleep_on(p.fd, &p, 1, w->deadline_ns);
+		if (rc == -EINVAL)
+			go_by_time(w, cut);
+	}
+	if (w->by_time)
+		rc = rsk_sigdefer_cut != w->cut ? -EINTR : sleep_by_time(p.fd, &p, w->deadline_ns);
 	if (rc < 0)
 		return not_slept(w, rc, cut);
-	return rc ? 1 : -EAGAIN;
+	return rc || rsk_now_ns() < w->deadline_ns ? 1 : -EAGAIN;
 }
 
 static void hear_edge(const struct rsk_wait *w)
@@ -350,13 +386,12 @@ int rsk_wait_more(struct rsk_wait *w)
 		w->begin_ns = rsk_now_ns();
 	w->in_time = false;
 	if (!w->announced) {
-		if (!w->doorbell.l) {
-			rc = rsk_doorbell_take(&w->doorbell, l);
-			if (rc < 0)
-				return rc;
+		if (!w->doorbell.l && !w->by_time && rsk_doorbell_take(&w->doorbell, l) < 0)
+			go_by_time(w, cut);
+		if (!w->by_time) {
+			rsk_doorbell_ready(&w->doorbell);
+			l->seg.rail.ops->announce(&l->seg.rail, s->sid, w->what, w->doorbell.index);
 		}
-		rsk_doorbell_ready(&w->doorbell);
-		l->seg.rail.ops->announce(&l->seg.rail, s->sid, w->what, w->doorbell.index);
 		/*
 		 * Pairs with the fence of due(): either the peer sees the announcement, or our next
 		 * check sees its slot.
@@ -392,11 +427,19 @@ int rsk_wait_more(struct rsk_wait *w)
 	me = rsk_stats_self();
 	rsk_stats_add_shared(&me->sleeps, 1);
 	rsk_spun_tell();
-	rc = sleep_on(w->fd, fds, 2, until);
+	if (!w->by_time) {
+		rc = sleep_on(w->fd, fds, 2, until);
+		if (rc == -EINVAL)
+			go_by_time(w, cut);
+	}
+	if (w->by_time)
+		rc = rsk_sigdefer_cut != w->cut ? -EINTR : sleep_by_time(w->fd, fds, until);
 	w->announced = false;
-	w->spun = false;
+	w->spun = w->by_time;
 	w->news_ns = 0;
-	if (rc > 0 && fds[1].revents) {
+	if (w->by_time && l->remote)
+		rsk_rdma_poll(true);
+	else if (rc > 0 && fds[1].revents) {
 		/*
 		 * A thread that takes completions in a moment is not to ring the wake eventfd for
 		 * us.
@@ -427,7 +470,6 @@ int rsk_wait_more(struct rsk_wait *w)
 		if (rsk_now_ns() >= w->deadline_ns)
 			return -EAGAIN;
 		rsk_stream_fall_back_full(s, w->fd);
-		return 0;
 	}
 	return fds[0].revents ? 1 : 0;
 }

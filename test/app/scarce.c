@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * scarce.c - tests waits where the library has no descriptor left, or more doorbells to wait for
+ * than the limits allow: a program whose calls need no descriptor sees nothing of it.
+ */
+#include "app.h"
+
+#include <sys/resource.h>
+#include <sys/select.h>
+
+enum {
+	SLEEPERS = 10, /* more than a link has doorbells of its own */
+	PEERS = 36     /* more links than one poll() once had room for */
+};
+
+static int the_fd;
+static _Atomic int signals;
+
+static void limit_fds(rlim_t most)
+{
+	struct rlimit limit;
+
+	MUST(getrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = most;
+	MUST(setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	atomic_fetch_add(&signals, 1);
+}
+
+CASE(poll_at_limit, DIRECT, "poll of as many descriptors as RLIMIT_NOFILE lets it have")
+{
+	int fds[2];
+	struct pollfd pfd[2];
+
+	app_open_more(WARM, fds, 2);
+	for (int i = 0; i < 2; i++)
+		pfd[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	for (int i = 0; i < 5; i++) {
+		if (SRV) {
+			limit_fds(2);
+			app_flag_set(i, (uint64_t)gettid());
+			R(poll(pfd, 2, 10000));
+			LOG("%d %d", pfd[0].revents, pfd[1].revents);
+			app_hear(fds[i % 2], 4);
+			R(poll(pfd, 2, 5));
+		} else {
+			app_await_asleep((pid_t)app_flag_wait(i));
+			SAY(fds[i % 2], "wake");
+		}
+		app_sync();
+	}
+	app_sync();
+}
+
+CASE(poll_at_limit_cold, 0, "the same with streams that are about to be paired")
+{
+	int fds[2];
+	struct pollfd pfd[2];
+	int good = 0;
+
+	app_open_more(COLD, fds, 2);
+	for (int i = 0; i < 2; i++)
+		pfd[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	if (SRV)
+		limit_fds(2);
+	for (int i = 0; i < 200; i++) {
+		char c = (char)i;
+
+		if (CLI)
+			app_write_all(fds[i % 2], &c, 1);
+		if (poll(pfd, 2, 10000) == 1 && pfd[i % 2].revents == POLLIN &&
+		    read(fds[i % 2], &c, 1) == 1)
+			good++;
+		if (SRV)
+			app_write_all(fds[i % 2], &c, 1);
+	}
+	LOG("good %d", good);
+	app_sync();
+}
+
+CASE(poll_at_limit_signal, DIRECT, "100 signals, each ends the poll that it comes into")
+{
+	int fds[2], ended = 0;
+	struct pollfd pfd[2];
+	struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+
+	app_open_more(WARM, fds, 2);
+	for (int i = 0; i < 2; i++)
+		pfd[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	MUST(sigaction(SIGALRM, &act, NULL));
+	limit_fds(2);
+	for (int i = 0; i < 100; i++) {
+		struct itimerval timer = { .it_value.tv_usec = 3000 + i * 37 };
+
+		MUST(setitimer(ITIMER_REAL, &timer, NULL));
+		ended += poll(pfd, 2, 4000) < 0 && errno == EINTR;
+	}
+	LOG("ended %d, signals %d", ended, signals);
+	app_sync();
+}
+
+static void poll_one(void *arg)
+{
+	struct pollfd pfd = { .fd = the_fd, .events = POLLIN };
+	int n;
+
+	(void)arg;
+	errno = 0;
+	n = poll(&pfd, 1, 20000);
+	LOG("poll %d %s, revents %d", n, n < 0 ? app_errname(errno) : "", pfd.revents);
+}
+
+static void recv_one(void *arg)
+{
+	char c = 0;
+	ssize_t n;
+
+	(void)arg;
+	errno = 0;
+	n = recv(the_fd, &c, 1, 0);
+	LOG("recv %zd %s %c", n, n < 0 ? app_errname(errno) : "", n > 0 ? c : '-');
+}
+
+static void select_one(void *arg)
+{
+	struct timeval tv = { 20, 0 };
+	fd_set set;
+	int n;
+
+	(void)arg;
+	FD_ZERO(&set);
+	FD_SET(the_fd, &set);
+	errno = 0;
+	n = select(the_fd + 1, &set, NULL, NULL, &tv);
+	LOG("select %d %s, set %d", n, n < 0 ? app_errname(errno) : "", !!FD_ISSET(the_fd, &set));
+}
+
+static void sleepers(void (*sleeper)(void *arg))
+{
+	struct app_thread thread[SLEEPERS];
+
+	the_fd = app_open(WARM);
+	if (SRV) {
+		limit_fds(20);
+		for (int i = 0; i < SLEEPERS; i++)
+			app_thread_start(&thread[i], sleeper, NULL);
+		for (int i = 0; i < SLEEPERS; i++)
+			app_await_asleep(thread[i].tid);
+		app_sync();
+		for (int i = 0; i < SLEEPERS; i++)
+			app_thread_join(&thread[i]);
+		if (sleeper != recv_one)
+			app_hear(the_fd, SLEEPERS);
+	} else {
+		app_sync();
+		SAY(the_fd, "==========");
+	}
+	app_sync();
+	app_close(the_fd);
+}
+
+CASE(poll_sleepers, DIRECT, "ten threads poll one stream with no descriptor left")
+{
+	sleepers(poll_one);
+}
+
+CASE(select_sleepers, DIRECT, "ten threads select one stream with no descriptor left")
+{
+	sleepers(select_one);
+}
+
+CASE(recv_sleepers, DIRECT, "ten threads are in recv of one stream with no descriptor left")
+{
+	sleepers(recv_one);
+}
+
+CASE(recv_no_limit, DIRECT, "recv and send sleep below an RLIMIT_NOFILE of 1, then of 0")
+{
+	int fd = app_open(WARM);
+
+	for (int i = 0; i < 2; i++) {
+		if (SRV) {
+			limit_fds(1 - (rlim_t)i);
+			app_flag_set(i, (uint64_t)gettid());
+			app_hear(fd, 4);
+			SAY(fd, "well");
+			LOG("received %d", app_recv_pattern(fd, 8u << 20, 70000, 1));
+			LOG("sent %d", app_send_pattern(fd, 8u << 20, 90000, 2));
+		} else {
+			app_await_asleep((pid_t)app_flag_wait(i));
+			SAY(fd, "wake");
+			app_hear(fd, 4);
+			LOG("sent %d", app_send_pattern(fd, 8u << 20, 90000, 1));
+			LOG("received %d", app_recv_pattern(fd, 8u << 20, 70000, 2));
+		}
+		app_sync();
+	}
+	if (CLI)
+		R(shutdown(fd, SHUT_WR));
+	else
+		LOG("end %zd", read(fd, &fd, 1));
+	app_sync();
+}
+
+static void peer_of_many(int i)
+{
+	struct app_addr addr;
+	int fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0)), one = 1;
+	char c = 0;
+
+	app_addr_make(&addr, COLD, false, app_port());
+	MUST(connect(fd, &addr.sa, addr.len));
+	MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+	if (app_pingpong(fd, 200, true) != 200)
+		_exit(1);
+	app_flag_wait(0);
+	/* The first bytes of a third of them come before the others'. */
+	if (i % 3)
+		app_flag_wait(1);
+	app_write_all(fd, "x", 1);
+	_exit(read(fd, &c, 1) == 1 && c == 'y' ? 0 : 1);
+}
+
+CASE(poll_many_links, LONG_RUN, "one poll of streams to 36 processes")
+{
+	int fds[PEERS], good = 0;
+	struct pollfd pfd[PEERS];
+	pid_t pid[PEERS];
+
+	if (CLI) {
+		app_port();
+		for (int i = 0; i < PEERS; i++) {
+			pid[i] = (pid_t)MUST(fork());
+			if (!pid[i])
+				peer_of_many(i);
+		}
+		for (int i = 0; i < PEERS; i++) {
+			int status = -1;
+
+			MUST(waitpid(pid[i], &status, 0));
+			good += status == 0;
+		}
+		LOG("good peers %d", good);
+		app_sync();
+		return;
+	}
+	limit_fds(8192);
+	int listener = app_listen(COLD), one = 1, got = 0;
+
+	for (int i = 0; i < PEERS; i++) {
+		fds[i] = app_accept(listener);
+		MUST(setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+		good += app_pingpong(fds[i], 200, false) == 200;
+		pfd[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	}
+	LOG("good %d", good);
+	R(poll(pfd, PEERS, 20));
+	app_flag_set(0, 1);
+	while (got < PEERS) {
+		char c;
+
+		if (poll(pfd, PEERS, 10000) <= 0)
+			app_die("poll after %d: %s", got, app_errname(errno));
+		for (int i = 0; i < PEERS; i++) {
+			if (!pfd[i].revents)
+				continue;
+			if (pfd[i].revents != POLLIN || read(fds[i], &c, 1) != 1 || c != 'x')
+				app_die("%d: revents %d", i, pfd[i].revents);
+			pfd[i].fd = -1;
+			got++;
+		}
+		if (got == PEERS / 3)
+			app_flag_set(1, 1);
+	}
+	for (int i = 0; i < PEERS; i++)
+		app_write_all(fds[i], "y", 1);
+	app_sync();
+}
