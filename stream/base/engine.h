@@ -248,6 +248,8 @@ struct rsk_op {
 	uint8_t counted;
 	/* MSG_PEEK: the bytes do not count as consumed; set by the hook after begin. */
 	uint8_t peek;
+	/* A chunked send: our copy of fd, which rsk_op_send() takes over; 0: none. */
+	int copy;
 };
 
 /*

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sys/single_threaded.h>
 #include <sys/socket.h>
 
 #include <rsock/sys.h>
@@ -30,6 +31,21 @@ bool rsk_op_chunked(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	rsk_iovcur_init(&cur, iov, iovcnt);
 	if (cur.left <= PIECE_BYTES)
 		return false;
+	/*
+	 * Another thread may close the number between two chunks. The kernel holds the file for the
+	 * time of its one call; where no descriptor is left to do the same, it makes the call.
+	 */
+	if (!__libc_single_threaded) {
+		int copy = rsk_own_fd_copy(op->fd);
+
+		if (copy < 0)
+			return false;
+		if (!rsk_fd_names(op->fd, s)) {
+			rsk_own_close(copy);
+			return false;
+		}
+		op->copy = copy;
+	}
 	rsk_op_uncount(op);
 	return true;
 }

@@ -160,6 +160,10 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 	int fd = op->fd;
 
 	w.active = false;
+	if (op->copy) {
+		rsk_wait_begin(&w, s, op->copy, RSK_WAKE_TX);
+		w.own_fd = true;
+	}
 	dontwait = (flags & MSG_DONTWAIT) || rsk_stream_nonblock(s, fd);
 	for (;;) {
 		/*

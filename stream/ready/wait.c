@@ -59,8 +59,8 @@ static void learn(struct rsk_wait *w)
 {
 	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed), next;
 
-	if (!rsk_knobs.spin_ns)
-		return;
+	if (!rsk_knobs.spin_ns || (!w->in_time && !w->begin_ns))
+		return; /* or there was no wait */
 	if (w->in_time)
 		next = rsk_spin_longest();
 	else
@@ -182,7 +182,9 @@ static int await_refuge(struct rsk_wait *w)
 
 /*
  * The kernel holds the file while a call is under way; another thread may close our number
- * meanwhile. 0; -EBADF: it has, so early that the close may count as before the call.
+ * meanwhile. 0; -EBADF: it has, so early that the close may count as before the call. If no
+ * descriptor is left for a copy, the wait goes on with the number, until still_there() finds that
+ * it has another file.
  */
 static int hold_fd(struct rsk_wait *w)
 {
@@ -204,6 +206,14 @@ static int hold_fd(struct rsk_wait *w)
 		w->own_fd = true;
 	}
 	return 0;
+}
+
+/*
+ * After a sleep: false if no copy could be made, and the number is no longer the stream's.
+ */
+static bool still_there(const struct rsk_wait *w)
+{
+	return w->own_fd || w->fd_wait || __libc_single_threaded || rsk_fd_names(w->fd, w->s);
 }
 
 /* The same for a thread that also sleeps on a doorbell, which can wake it. */
@@ -334,6 +344,8 @@ int rsk_wait_tcp(struct rsk_wait *w)
 	}
 	if (w->by_time)
 		rc = rsk_sigdefer_cut != w->cut ? -EINTR : sleep_by_time(p.fd, &p, w->deadline_ns);
+	if (!still_there(w))
+		return -EBADF;
 	if (rc < 0)
 		return not_slept(w, rc, cut);
 	return rc || rsk_now_ns() < w->deadline_ns ? 1 : -EAGAIN;
@@ -461,7 +473,7 @@ int rsk_wait_more(struct rsk_wait *w)
 	}
 	rsk_stats_add_shared(&me->wakes, 1);
 	/* The kernel has an event: it is asked by a descriptor that stays open. */
-	if (get_up(w) < 0 || (rc > 0 && fds[0].revents && hold_fd(w) < 0))
+	if (get_up(w) < 0 || (rc > 0 && fds[0].revents && hold_fd(w) < 0) || !still_there(w))
 		return -EBADF;
 	rsk_stream_serve(s, w->fd);
 	if (rc < 0)

@@ -280,3 +280,42 @@ CASE(poll_many_links, LONG_RUN, "one poll of streams to 36 processes")
 		app_write_all(fds[i], "y", 1);
 	app_sync();
 }
+
+static void big_send(void *arg)
+{
+	size_t len = 16u << 20;
+	char *big = malloc(len);
+
+	(void)arg;
+	app_pattern(big, len, 0, 3);
+	LOG("send thread: all %d", send(the_fd, big, len, MSG_NOSIGNAL) == (ssize_t)len);
+	free(big);
+}
+
+CASE(dup2_under_send, LONG_RUN,
+     "with no descriptor left, dup2 over the number of a blocked send: all goes to the old stream")
+{
+	struct app_thread thread;
+	int fds[2];
+	char c;
+
+	app_open_more(COLD, fds, 2);
+	the_fd = fds[0];
+	if (SRV) {
+		limit_fds(20);
+		app_thread_start(&thread, big_send, NULL);
+		app_await_asleep(thread.tid);
+		R(dup2(fds[1], fds[0]));
+		app_sync();
+		app_thread_join(&thread);
+		SAY(fds[0], "new");
+		app_sync();
+	} else {
+		app_sync();
+		LOG("received %d", app_recv_pattern(fds[0], 16u << 20, 50000, 3));
+		R(read(fds[0], &c, 1));
+		app_hear(fds[1], 3);
+		app_sync();
+	}
+	app_sync();
+}
