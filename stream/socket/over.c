@@ -123,7 +123,7 @@ ssize_t rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int
 		size_t len = iov[i].iov_len < cap - total ? iov[i].iov_len : cap - total;
 		ssize_t done = len ? take(s, iov[i].iov_base, len, at + total, peek) : 0;
 
-		if (done == -EFAULT && !total)
+		if (done < 0 && !total)
 			return done;
 		if (done > 0)
 			total += (size_t)done;

@@ -39,7 +39,7 @@ uint64_t rsk_over_unread(struct rsk_stream *s);
 
 /*
  * Reads like recvmsg() into the vector, at most @cap bytes; with @peek the bytes stay. 0: the file
- * is at its end, and was closed.
+ * is at its end, and was closed. -errno: nothing was read, and the TCP socket's bytes must wait.
  */
 ssize_t rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int n, size_t cap,
 		      bool peek);
