@@ -61,6 +61,15 @@ static inline bool rsk_trylock(struct rsk_lock *l)
 	return false;
 }
 
+/* Whether this thread holds the lock. */
+static inline bool rsk_lock_mine(const struct rsk_lock *l)
+{
+	uint32_t tid = rsk_tid;
+
+	return tid &&
+	       (atomic_load_explicit(&l->word, memory_order_relaxed) & ~RSK_LOCK_WAITERS) == tid;
+}
+
 /* Drops the lock, and wakes one waiter if there is any. */
 static inline void rsk_unlock(struct rsk_lock *l)
 {

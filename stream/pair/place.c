@@ -56,11 +56,16 @@ void rsk_place_leave(void)
 
 void rsk_pairing_forget(struct rsk_stream *s)
 {
+	bool held = rsk_lock_mine(&place.lock);
+
 	if (!s->posted_nonce)
 		return;
-	if (place.pid == rsk_pid && rsk_pairing_try()) {
+	if (place.pid == rsk_pid) {
+		if (!held && !rsk_pairing_try())
+			return;
 		rsk_registry_withdraw(&place.registry, &s->tuple, s->posted_nonce);
-		rsk_pairing_give();
+		if (!held)
+			rsk_pairing_give();
 	}
 	s->posted_nonce = 0;
 }

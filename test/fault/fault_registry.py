@@ -19,6 +19,8 @@ from harness import case, main  # noqa: E402 (peers sets the path)
 
 FOLDER = f"/dev/shm/rsock-{os.geteuid()}"
 FILE = FOLDER + "/registry"
+# include/rsock/registry.h
+HEADER_BYTES, ENTRY_BYTES, ENTRY_MAGIC = 4096, 128, b"NESR"
 
 
 def exchange(t, demand_direct=False, size=2_000_000):
@@ -89,6 +91,27 @@ class Scribbler:
         os.unlink(FILE)
         with contextlib.suppress(OSError):  # a process has made the file anew
             os.rmdir(FOLDER)
+
+
+def offers():
+    with open(FILE, "rb") as file:
+        entries = file.read()[HEADER_BYTES:]
+    return sum(entries[at:at + 4] == ENTRY_MAGIC for at in range(0, len(entries), ENTRY_BYTES))
+
+
+@case(60)
+def offers_end_with_the_search(t):
+    """An offer that somebody has accepted, or that was given up, is not found any more."""
+    private_shm()
+    server, client, port = pair(t)
+    warm(server, client)
+    both_ways(server, client, 2_000_000, 2_000_000)
+    t.stats.sample()
+    t.equal(offers(), 0, "offers of streams that are paired")
+    server.finish()
+    client.finish()
+    t.stats.direct(port, to_server=2_000_000, to_client=2_000_000, share=0.35)
+    t.equal(offers(), 0, "offers of processes that have ended")
 
 
 def under_damage(t, actions, recovers):

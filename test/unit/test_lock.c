@@ -83,7 +83,9 @@ Test(lock, trylock_does_not_wait)
 {
 	struct shared *s = shared_new();
 
+	cr_assert_not(rsk_lock_mine(&s->lock));
 	cr_assert(rsk_trylock(&s->lock));
+	cr_assert(rsk_lock_mine(&s->lock));
 	cr_assert_eq(rsk_sigdefer_depth, 1);
 	cr_assert_not(rsk_trylock(&s->lock));
 	cr_assert_eq(rsk_sigdefer_depth, 1, "a lock not had is a section not entered");
