@@ -87,13 +87,15 @@ static int take_rule(struct rsk_conf_build *b, unsigned int i)
 #define UNDER_WAY UINT32_MAX
 
 /*
- * Computes a function's depth and cost, with everything it refers to. Depth-first; @level is the
- * depth of recursion.
+ * Computes a function's depth and cost, with everything it refers to: a function's depth is one more
+ * than that of the deepest that it refers to, in whatever order they are weighed. Depth-first;
+ * @level is the depth of this recursion, which has the same bound.
  */
 static int weigh(struct rsk_conf_build *b, uint32_t number, uint32_t level)
 {
 	struct rsk_conf_function *f = &b->c->functions[number];
 	const struct rsk_cond *conds = b->c->conds;
+	uint32_t depth = 0;
 	uint64_t cost = 0;
 	int rc;
 
@@ -112,12 +114,16 @@ static int weigh(struct rsk_conf_build *b, uint32_t number, uint32_t level)
 		if (rc < 0)
 			return rc;
 		cost += b->c->functions[conds[i].function].cost;
+		if (b->c->functions[conds[i].function].depth > depth)
+			depth = b->c->functions[conds[i].function].depth;
 	}
+	if (depth >= DEPTH_MOST)
+		return rsk_conf_wrong(b, f->name, "more than %u references deep", DEPTH_MOST);
 	if (cost > COST_MOST)
 		return rsk_conf_wrong(b, f->name, "more than %u conditions, with its references",
 				      COST_MOST);
 	f->cost = (uint32_t)cost;
-	f->depth = level + 1;
+	f->depth = depth + 1;
 	return 0;
 }
 
@@ -222,7 +228,7 @@ static bool conds_are_whole(const struct rsk_conf *c)
 {
 	for (uint32_t i = 0; i < c->n_functions; i++)
 		if (c->functions[i].root >= c->n_conds || !c->functions[i].depth ||
-		    c->functions[i].cost > COST_MOST)
+		    c->functions[i].depth > DEPTH_MOST || c->functions[i].cost > COST_MOST)
 			return false;
 	for (uint32_t i = 0; i < c->n_conds; i++) {
 		const struct rsk_cond *cond = &c->conds[i];

@@ -345,6 +345,39 @@ Test(conf, references_are_bounded)
 	cr_assert(strstr(error, "nested too deeply"), "%s", error);
 }
 
+/* A chain of references, each function before those that it refers to, or after them. */
+static int chain(int length, bool leaf_first, char *error, size_t room)
+{
+	char text[32768];
+	struct rsk_conf *c = NULL;
+	size_t n = (size_t)snprintf(text, sizeof(text), "functions:\n- {name: f0, when: {}}\n");
+	int rc;
+
+	for (int i = 1; i < length; i++) {
+		int k = leaf_first ? i : length - i;
+
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+				      "- {name: f%d, when: {functions: [f%d]}}\n", k, k - 1);
+	}
+	rc = rsk_conf_parse(text, n, &c, error, room);
+	if (rc == 0)
+		cr_assert(rsk_conf_validate(c));
+	rsk_conf_free(c);
+	return rc;
+}
+
+/* A decision evaluates them by recursion: their order in the text does not matter. */
+Test(conf, references_are_bounded_in_depth)
+{
+	char error[512];
+
+	for (int order = 0; order < 2; order++) {
+		cr_expect_eq(chain(256, order, error, sizeof(error)), 0, "%s", error);
+		cr_expect_eq(chain(257, order, error, sizeof(error)), -EINVAL, "order %d", order);
+		cr_expect(strstr(error, "more than 256 references deep"), "%s", error);
+	}
+}
+
 Test(conf, file)
 {
 	char path[] = "/tmp/rsock-conf-XXXXXX", error[512];
