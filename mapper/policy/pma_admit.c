@@ -90,6 +90,7 @@ int rsk_pma_port_seen(struct rsk_pma *a, const char *node, uint8_t ipv, const ui
 	p = port_account(a, *port);
 	p->seen = state;
 	p->others_bps = others_bps;
+	rsk_pma_watch(a, a->bound.ports[*port]);
 	return 0;
 }
 

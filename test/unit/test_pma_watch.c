@@ -247,6 +247,30 @@ Test(pma_watch, between_the_two_limits_nothing_changes)
 	rsk_pma_free(a);
 }
 
+/* What a node's agent reports of a port counts as at once as what this node measures itself. */
+Test(pma_watch, a_reported_device_is_told_of_when_it_crosses)
+{
+	struct rsk_pma *a = pma_of("overload: {device-load: 80%}\n"
+				   "rnics:\n"
+				   "  - {name: x, addresses: [10.1.0.1]}\n"
+				   "  - {name: far, node: other, bandwidth: 1kbit,\n"
+				   "     addresses: [10.1.0.4]}\n"
+				   "services: [{name: s, ports: ['1']}]\n");
+	struct rsk_pma_question q = pma_question(RSK_PMA_AP, CP, "10.1.0.4", 1);
+
+	rsk_pma_listen(a, hear_event, NULL);
+	cr_assert_eq(rsk_pma_port_seen(a, "other", 4, q.ap_ip, RSK_PMA_UP, 799), 0);
+	is_heard("");
+	cr_assert_eq(rsk_pma_port_seen(a, "other", 4, q.ap_ip, RSK_PMA_UP, 800), 0);
+	is_heard("far over\n");
+	cr_assert(pma_view(a, "far").overloaded);
+	cr_assert(rsk_pma_validate(a));
+	cr_assert_eq(rsk_pma_port_seen(a, "other", 4, q.ap_ip, RSK_PMA_UP, 719), 0);
+	is_heard("far relief\n");
+	cr_assert(rsk_pma_validate(a));
+	rsk_pma_free(a);
+}
+
 /*
  * New sessions go to another device, and sessions that ask again move until there is relief; then
  * the rest stays.
