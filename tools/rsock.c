@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* rsock.c - runs programs with librsock, shows what it does with their streams, and says why not. */
+/*
+ * rsock.c - main() of the tool rsock: finds the subcommand in a table and calls it; prints
+ * --help, also as JSON, and --version.
+ */
 #include "rsock.h"
 
 #include "json.h"
@@ -40,7 +43,10 @@ static void help(void)
 		printf("  %-10d %s\n", exits[i].code, exits[i].meaning);
 }
 
-/* The tables, for whoever completes command lines or checks the manual against them. */
+/*
+ * The command tables as JSON, for shell completion and for the test that compares the manual with
+ * them.
+ */
 static int help_json(void)
 {
 	json_t *all = json_array(), *codes = json_array();
@@ -64,7 +70,7 @@ static int help_json(void)
 				    "exits", codes));
 }
 
-/* Output that did not get out (a full disk, a closed pipe) is a failure. */
+/* Output that could not be written (full disk, closed pipe) is a failure. */
 static int finish(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))

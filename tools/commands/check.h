@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* check.h - the tests behind rsock check. */
+/* check.h - the tests of rsock check; cmd_check.c parses the command line and calls them. */
 #ifndef RSK_TOOLS_CHECK_H
 #define RSK_TOOLS_CHECK_H
 
@@ -11,13 +11,13 @@
 struct check {
 	const char *host;
 	const char *port;
-	uint64_t timeout_ns; /* 0: the test's own */
+	uint64_t timeout_ns; /* 0: the default of the test */
 	bool json;
 };
 
 /* Each returns an exit status. */
-int check_server(const struct check *check); /* connects, and looks at who accepts */
-int check_echo(const struct check *check);   /* both ways of check_probe(), compared */
-int check_probe(const struct check *check);  /* sends until promoted; one line of JSON */
+int check_server(const struct check *check); /* connects and examines the accepting process */
+int check_echo(const struct check *check);   /* check_probe() with and without the library */
+int check_probe(const struct check *check);  /* sends until promoted; prints a line of JSON */
 
 #endif /* RSK_TOOLS_CHECK_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * check_echo.c - a stream of our own to a server that echoes, once with the library and once without: does it get
- * promoted, and what does a round trip take?
+ * check_echo.c - rsock check --echo: opens a stream to an echo server, once with the library and
+ * once without, and reports whether it is promoted and how long a round trip takes. See check.h.
  */
 #include "check.h"
 
@@ -21,9 +21,12 @@
 #define ROUND_NS UINT64_C(2000000000)
 #define LOOK_NS UINT64_C(100000000)
 
-/* --- one half ---------------------------------------------------------------------------- */
+/* --- one probe --------------------------------------------------------------------------- */
 
-/* Is it decided how this stream travels? What waits for calls, bytes or the other end's next step is not. */
+/*
+ * Whether the path of this stream is final. It is not while the stream waits for more calls or
+ * bytes, or for the other end.
+ */
 static bool decided(const struct connection *c)
 {
 	const struct rsk_stats_stream *s = c->near.record ? c->near.record->stream : NULL;
@@ -36,7 +39,7 @@ static bool decided(const struct connection *c)
 	       s->reason != RSK_REASON_DIRECT;
 }
 
-/* Rounds until it is decided, or the time is over. 0 or as echo_round(). */
+/* Sends rounds until decided() or the deadline. 0, or an error of echo_round() or host_take(). */
 static int warm(int fd, const struct rsk_tuple *near, uint64_t deadline_ns)
 {
 	uint64_t look_ns = 0;
@@ -50,7 +53,7 @@ static int warm(int fd, const struct rsk_tuple *near, uint64_t deadline_ns)
 		err = echo_round(fd, i, ROUND_NS);
 		if (err || now_ns() < look_ns)
 			continue;
-		if (i < 64) /* it has not earned anything yet */
+		if (i < 64) /* too few calls for a promotion */
 			continue;
 		err = host_take(0, &host);
 		if (err)
@@ -108,9 +111,9 @@ int check_probe(const struct check *check)
 	return status ? status : err ? EXIT_UNKNOWN : EXIT_OK;
 }
 
-/* --- both -------------------------------------------------------------------------------- */
+/* --- both probes ------------------------------------------------------------------------- */
 
-/* What one half printed; NULL: told why. */
+/* Runs one probe in a process and returns its JSON; NULL after a message on standard error. */
 static json_t *half(const struct check *check, enum launch_way way, const char *library)
 {
 	char seconds[32], *host = strdup(check->host), *port = strdup(check->port), *out = NULL;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* check_server.c - a connection without a byte: who has its other end, and could that be accelerated? */
+/*
+ * check_server.c - rsock check: opens a connection without sending a byte, finds the process that
+ * has its other end, and predicts whether the stream would be accelerated. See check.h.
+ */
 #include "check.h"
 
 #include "isolation.h"
@@ -17,14 +20,14 @@
 
 #define TIMEOUT_NS UINT64_C(2000000000)
 
-/* What the look at the other end says. */
+/* The prediction. */
 struct verdict {
-	enum answer would;
+	enum answer would; /* it would be accelerated */
 	struct view view;
-	const struct proc *proc; /* who serves; NULL: not to be seen */
-	const char *how;	 /* if it would: what makes it so */
-	bool accepted;		 /* that very connection; else it is a listener's process */
-	bool early; /* between accept() and what comes after it: may be told better in a moment */
+	const struct proc *proc; /* the server's process; NULL: it cannot be read */
+	const char *how;	 /* why it would be accelerated */
+	bool accepted;		 /* proc has accepted the connection; else it is the listener's */
+	bool early;		 /* the server is just after accept(): check again soon */
 };
 
 static struct view reason_view(unsigned int reason)
@@ -34,7 +37,10 @@ static struct view reason_view(unsigned int reason)
 	return (struct view){ row->token, row->sentence, row->cure };
 }
 
-/* Until somebody has accepted, or the time is over: servers that are busy, or wait for data first, take theirs. */
+/*
+ * Waits until a process has accepted the connection or the deadline is reached. Servers that are
+ * busy or wait for data first may accept late or never.
+ */
 static void wait_accepted(const struct rsk_tuple *far, uint64_t deadline_ns)
 {
 	const struct timespec pause = { 0, 5000000 };
@@ -47,7 +53,7 @@ static void wait_accepted(const struct rsk_tuple *far, uint64_t deadline_ns)
 		if (nettab_read(0, &tab))
 			return;
 		row = nettab_find(&tab, far);
-		/* Not here: on another host, or in another namespace. */
+		/* Not found: it is on another host or in another namespace. */
 		accepted = !row || row->inode;
 		nettab_free(&tab);
 		if (!accepted)
@@ -55,7 +61,7 @@ static void wait_accepted(const struct rsk_tuple *far, uint64_t deadline_ns)
 	}
 }
 
-/* The process that listens where this connection goes. */
+/* The process that listens on the address to which this connection goes. */
 static const struct proc *listener(struct host *host, const struct rsk_tuple *far)
 {
 	static const uint8_t any[16];
@@ -76,7 +82,7 @@ static const struct proc *listener(struct host *host, const struct rsk_tuple *fa
 	return NULL;
 }
 
-/* What the library there says of a stream that has carried nothing is no obstacle yet. */
+/* Reasons that a stream has before it has carried anything; they are not obstacles. */
 static bool still_open(unsigned int reason)
 {
 	return reason == RSK_REASON_NOT_EARNED || reason == RSK_REASON_NO_PEER ||
@@ -89,7 +95,9 @@ static void no(struct verdict *v, unsigned int reason)
 	v->view = reason_view(reason);
 }
 
-/* On another host, as it seems: rsockd asks there, or says why not. */
+/*
+ * The peer seems to be on another host: rsockd asks the port mapper there, or says why it cannot.
+ */
 static void judge_remote(int fd, uint64_t deadline_ns, struct verdict *v)
 {
 	enum rsk_reason why = vouch_ask(fd, deadline_ns);
@@ -103,7 +111,7 @@ static void judge_remote(int fd, uint64_t deadline_ns, struct verdict *v)
 	v->how = "the port mapper there has a place for it, by RDMA";
 }
 
-/* Its process cannot be seen: it is another user's. */
+/* The server's process cannot be read: it is another user's. */
 static void judge_unseen(const struct sock_row *socket, int fd, uint64_t deadline_ns,
 			 struct verdict *v)
 {
@@ -116,7 +124,7 @@ static void judge_unseen(const struct sock_row *socket, int fd, uint64_t deadlin
 					  "Ask as its user or as root." };
 }
 
-/* Its process has the library: what else may stand in the way. */
+/* The server's process has the library; checks the other obstacles. */
 static void judge_ready(const struct end *end, int fd, uint64_t deadline_ns, struct verdict *v)
 {
 	uint64_t isolation = isolated_by(getpid(), v->proc->pid);
@@ -131,7 +139,7 @@ static void judge_ready(const struct end *end, int fd, uint64_t deadline_ns, str
 	} else if (end->record && !still_open(end->record->stream->reason)) {
 		no(v, end->record->stream->reason);
 	} else if (end->holders > 1) {
-		v->early = true; /* a child is to have it alone, perhaps */
+		v->early = true; /* a forking server: a child may get it alone */
 		no(v, RSK_REASON_SHARED_HOLDER);
 	} else if (v->accepted && !end->record) {
 		v->early = true;
@@ -156,11 +164,15 @@ static void judge(struct host *host, const struct rsk_tuple *near, int fd, uint6
 	v->would = ANSWER_NO;
 	host_end(host, &far, 0, &end);
 	v->accepted = end.proc;
-	/* The socket comes first, then its descriptor, then the library's record. */
+	/*
+	 * After accept(), the socket appears first, then its descriptor, then the library's record.
+	 */
 	v->early = end.socket && end.socket->inode && !end.proc && !host->holders.unreadable;
 	v->proc = end.proc ? end.proc : listener(host, &far);
 	if (!end.socket && end.record) {
-		/* What is served in another namespace of this host shows by its library's record. */
+		/*
+		 * A server in another namespace of this host: only the library's record shows it.
+		 */
 		v->proc = end.proc;
 		no(v, RSK_REASON_OTHER_NETNS);
 		return;
@@ -189,7 +201,10 @@ static void judge(struct host *host, const struct rsk_tuple *near, int fd, uint6
 	judge_ready(&end, fd, deadline_ns, v);
 }
 
-/* Looks until it is settled, or the time is over. The caller frees @host, unless this fails. 0 or -errno. */
+/*
+ * Judges until the prediction is final or the deadline is reached. The caller frees @host, unless
+ * this fails. 0 or -errno.
+ */
 static int look(const struct rsk_tuple *near, int fd, uint64_t deadline_ns, struct host *host,
 		struct verdict *v)
 {

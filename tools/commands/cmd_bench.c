@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* cmd_bench.c - rsock bench: the user's own command with the library and without it, in turns. */
+/*
+ * cmd_bench.c - rsock bench: runs a command with the library and without it, alternately, and
+ * compares.
+ */
 #include "rsock.h"
 
 #include "json.h"
@@ -45,7 +48,7 @@ struct bench {
 	size_t rounds;
 	bool output;
 	bool json;
-	/* Of each round; index: enum launch_way. */
+	/* The time of each round; first index: enum launch_way. */
 	double seconds[2][ROUNDS_MOST];
 	struct travelled travelled;
 };
@@ -63,7 +66,7 @@ __attribute__((noreturn)) static void child(const struct bench *b, enum launch_w
 	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 
-/* One run. Its exit status or -errno. */
+/* Runs the command once. Returns its exit status or -errno. */
 static int run_once(const struct bench *b, enum launch_way way, double *seconds)
 {
 	uint64_t from = now_ns();
@@ -92,13 +95,16 @@ static int told_failure(int status, enum launch_way way)
 								       EXIT_UNKNOWN;
 }
 
-/* All rounds, each way first in turn, so that what drifts meets both. 0 or an exit status: told. */
+/*
+ * Runs all rounds. The two ways alternate in going first, so that a drift affects both. 0, or an
+ * exit status after a message.
+ */
 static int measure(struct bench *b)
 {
 	double ignored;
 	int status;
 
-	/* One of each first, which fills caches and says whether it works at all. */
+	/* One run of each first: it fills caches and shows whether the command works at all. */
 	for (int way = 0; way < 2; way++) {
 		status = run_once(b, (enum launch_way)way, &ignored);
 		if (status)
@@ -134,7 +140,7 @@ static void read_stat_file(struct bench *b)
 
 struct outcome {
 	double seconds[2]; /* medians */
-	double gain;	   /* median of the rounds' ratios, plain to preloaded */
+	double gain;	   /* median of the rounds' ratios of plain to preloaded time */
 	double low;	   /* of its 95 % interval */
 	double high;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * cmd_check.c - rsock check: would a stream to this server be accelerated? By connecting to it and looking at who
- * accepted; or, where the other end echoes (rsock check --serve does), by sending until it is.
+ * cmd_check.c - rsock check: would a stream to this server be accelerated? It connects and
+ * examines the process that accepted (check_server.c); or, if the server echoes, as rsock check
+ * --serve does, it sends until the stream is promoted (check_echo.c).
  */
 #include "rsock.h"
 
@@ -38,7 +39,7 @@ static const struct option_row options[] = {
 	{ NULL, NULL, NULL },
 };
 
-/* Serves in a process that has the library: in this one if it has. */
+/* Runs the echo server. A process without the library executes itself again with it. */
 static int serve(const char *bind, const char *port, bool once, char **argv)
 {
 	char own[PATH_MAX], library[PATH_MAX], path[PATH_MAX], host[128], service[16];
@@ -75,7 +76,7 @@ static int serve(const char *bind, const char *port, bool once, char **argv)
 	return n ? failure("%s", strerror(-n)) : EXIT_OK;
 }
 
-/* "HOST:PORT" or "PORT" as the last word: taken apart in place. */
+/* Splits "HOST:PORT" in place, and checks the number of words and the port. */
 static int words_split(const struct command *self, char *words[2], int n, bool port_alone)
 {
 	uint64_t number;
@@ -134,7 +135,7 @@ static int run(const struct command *self, int argc, char **argv)
 	status = words_split(self, words, n, set[OPT_SERVE]);
 	if (status)
 		return status;
-	if (set[OPT_SERVE]) /* run() got what stands behind the program's and the command's names */
+	if (set[OPT_SERVE]) /* argv[-1] is the name of the program, which serve() executes */
 		return serve(bind, words[1], set[OPT_ONCE], argv - 1);
 	check.host = words[0];
 	check.port = words[1];

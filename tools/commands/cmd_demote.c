@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* cmd_demote.c - rsock demote, rsock promote: a live stream back to TCP, and to the ring again. */
+/*
+ * cmd_demote.c - rsock demote and promote: operator requests to live streams to change to TCP or
+ * the ring.
+ */
 #include "json.h"
 #include "rsock.h"
 #include "stats_json.h"
@@ -30,9 +33,9 @@ struct order {
 	uint64_t wait_ns;
 };
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
-/* A stream that was to be promoted, has heard of it and is not: that is an answer. */
+/* A stream that has applied a promotion request and is not promoted: the answer is no. */
 static int status_of(const struct order *r, const struct requested *w)
 {
 	if (w->state == REQUEST_ASKED && r->kind == RSK_REQUEST_PROMOTE)
@@ -53,7 +56,7 @@ static int status(const struct order *r, const struct requests *all)
 	return worst;
 }
 
-/* As it is now, where it can be seen. */
+/* The live record if it is still there, else the copy. */
 static const struct rsk_stats_stream *now(const struct requested *w)
 {
 	return w->live && w->state != REQUEST_GONE ? w->live : w->seen;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* cmd_drain.c - rsock drain: no new sessions on a device of rsockd's; those that are there go on. */
+/* cmd_drain.c - rsock drain: rsockd makes no new sessions on a device; existing ones continue. */
 #include "daemon.h"
 #include "json.h"
 #include "rsock.h"

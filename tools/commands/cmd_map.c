@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* cmd_map.c - rsock map: the RDMA address of a service, as rsockd's PM client is told it. */
+/* cmd_map.c - rsock map: asks rsockd's port mapper client for the RDMA address of a service. */
 #include <string.h>
 
 #include "daemon.h"

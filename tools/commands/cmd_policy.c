@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* cmd_policy.c - rsock policy: is a configuration right, what does rsockd decide and why, what has it promised. */
+/*
+ * cmd_policy.c - rsock policy: checks a configuration file; shows what rsockd decides and why,
+ * and what it has promised; makes rsockd read its configuration again.
+ */
 #include <string.h>
 
 #include "conf.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* cmd_reasons.c - rsock reasons: what the reason codes mean and what helps. */
+/* cmd_reasons.c - rsock reasons: prints the table of reason codes with their cures. */
 #include "rsock.h"
 
 #include "json.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* cmd_run.c - rsock run: a program with librsock.so. */
+/* cmd_run.c - rsock run: executes a program with librsock.so preloaded. */
 #include "rsock.h"
 
 #include "json.h"
@@ -27,7 +27,7 @@ static const struct option_row options[] = {
 	{ NULL, NULL, NULL },
 };
 
-/* A copy of a variable's value that JSON can take; "" where it is not set. */
+/* A variable's value as a JSON string of printable ASCII; NULL if it is not set. */
 static json_t *variable_json(const char *name)
 {
 	const char *value = getenv(name);

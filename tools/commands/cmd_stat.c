@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* cmd_stat.c - rsock stat: every stream of every preloaded process, once or between two looks. */
+/* cmd_stat.c - rsock stat: prints every stream of every preloaded process, with rates if asked. */
 #include "rsock.h"
 
 #include "records.h"
@@ -33,7 +33,7 @@ struct request {
 	enum scan_whose whose;
 	bool json;
 	uint32_t pid;
-	uint64_t interval_ns; /* 0: one look */
+	uint64_t interval_ns; /* between two scans; 0: one scan */
 	const struct segment *before;
 	struct records ends;
 };
@@ -43,7 +43,7 @@ static bool wanted(const struct request *req, const struct segment *seg, uint32_
 	return pid && (!req->pid || req->pid == pid) && segment_held_by(seg, pid);
 }
 
-/* The stream's own record: the index of copies is by place. */
+/* By the index of the record: @seg and the earlier copy have it at the same place. */
 static struct rates rates_of(const struct request *req, const struct segment *seg, unsigned int i)
 {
 	return record_rates(req->before, seg, &seg->copy->stream[i]);
@@ -130,10 +130,10 @@ static int print_json(const struct request *req, const struct segment *list)
 	size_t bytes;
 	char *buf;
 
-	/* The segments are copies: counting and writing see the same. */
+	/* First count, then write. The segments are copies and do not change in between. */
 	rsk_json_init(&j, NULL, 0);
 	json_write(&j, req, list);
-	/* Slack: a process's name may still come from /proc, and change. */
+	/* Slack: a process's name may come from /proc, and change. */
 	bytes = j.len + j.len / 8 + 4096;
 	buf = malloc(bytes);
 	if (!buf)
@@ -149,7 +149,10 @@ static int print_json(const struct request *req, const struct segment *list)
 	return EXIT_OK;
 }
 
-/* The reason here; what the other end said of itself, else what its own record says now. */
+/*
+ * The reason, and the other end's: the one that it sent to this end, else the one in its own
+ * record.
+ */
 static const char *why_text(const struct request *req, const struct rsk_stats_stream *s,
 			    char buf[static 96])
 {
@@ -161,7 +164,7 @@ static const char *why_text(const struct request *req, const struct rsk_stats_st
 	return buf;
 }
 
-/* Behind the reason: what each rail has carried, where more than one has. */
+/* Shown after the reason: the bytes of each rail, if more than one rail was used. */
 static const char *rails_text(const struct rsk_stats_stream *s, char buf[static 96])
 {
 	unsigned int most = 0, used = 0;

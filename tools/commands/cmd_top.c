@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* cmd_top.c - rsock top: the streams that move most, again and again. */
+/* cmd_top.c - rsock top: a table of the busiest streams, on a terminal (screen.c) or in batches. */
 #include "rsock.h"
 
 #include "top.h"
@@ -41,7 +41,9 @@ static int print_text(const struct top *top)
 	return EXIT_OK;
 }
 
-/* Each table shows the time since the one before it: the first one takes as long. */
+/*
+ * Each table shows rates since the previous scan, so that the first one appears after an interval.
+ */
 static int batch(const struct top_request *req, bool json)
 {
 	const struct timespec pause = { (time_t)(req->interval_ns / 1000000000),
@@ -62,7 +64,7 @@ static int batch(const struct top_request *req, bool json)
 			break;
 		status = json ? json_print(top_json(&top)) : print_text(&top);
 		top_free(&top);
-		/* Whoever reads has gone: nobody would see the next one. */
+		/* The reader of a pipe has closed it. */
 		if (fflush(stdout) || ferror(stdout))
 			break;
 	}

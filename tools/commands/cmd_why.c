@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* cmd_why.c - rsock why: what keeps a process, a descriptor or the streams of an address on TCP. */
+/*
+ * cmd_why.c - rsock why: explains why a process, a descriptor or the streams of an address are or
+ * are not accelerated.
+ */
 #include "rsock.h"
 
 #include "explain.h"
@@ -22,20 +25,20 @@ static const struct option_row options[] = {
 	{ NULL, NULL, NULL },
 };
 
-/* One question and what is found. Lists are owned. */
+/* One question and what was found. The lists are owned. */
 struct inquiry {
 	struct host host;
 	struct target target;
 	bool json;
 	uint64_t limit;
 	struct streams streams;
-	pid_t pid;     /* whose near ends; 0: whoever's */
+	pid_t pid;     /* of the near ends; 0: any */
 	json_t *procs; /* listeners, or the process asked about */
-	size_t met;    /* processes */
+	size_t met;    /* number of processes found */
 	enum answer verdict;
 };
 
-/* Of several: yes only if all are. */
+/* Yes only if both are; unknown if none is no. */
 static enum answer both(enum answer a, enum answer b)
 {
 	if (a == ANSWER_NO || b == ANSWER_NO)
@@ -43,7 +46,7 @@ static enum answer both(enum answer a, enum answer b)
 	return a == ANSWER_UNKNOWN || b == ANSWER_UNKNOWN ? ANSWER_UNKNOWN : ANSWER_YES;
 }
 
-/* A process that was found: shown, and counted. */
+/* Shows and counts a process that was found. */
 static void meet(struct inquiry *q, const struct proc *p)
 {
 	enum finding finding;
@@ -92,7 +95,7 @@ static int ask_descriptor(struct inquiry *q)
 	return 0;
 }
 
-/* Who listens there: one line a process. */
+/* Shows the processes that listen on the address. */
 static void listeners(struct inquiry *q, const struct addresses *where)
 {
 	static const uint8_t any[16];
@@ -196,7 +199,7 @@ static int ask(struct inquiry *q)
 	};
 	int err = host_take(q->target.pid, &q->host), status;
 
-	/* A process that is gone, or whose namespace cannot be seen, is still told about. */
+	/* The process has ended, or its namespace cannot be read; explain what is known. */
 	if (err && err != -ENOMEM && q->target.pid)
 		err = host_take(0, &q->host);
 	if (err)

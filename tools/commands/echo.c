@@ -138,7 +138,7 @@ int echo_measure(int fd, uint64_t timeout_ns, uint64_t *p50_ns, uint64_t *p99_ns
 
 static int listen_one(const struct addrinfo *ai, uint16_t port)
 {
-	struct sockaddr_in6 name; /* the port is at one place in both families */
+	struct sockaddr_in6 name; /* the port has the same offset in both families */
 	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
 
 	if (fd < 0)
@@ -166,11 +166,11 @@ int echo_listen(const char *host, const char *port, int fds[static 4])
 	socklen_t len = sizeof(name);
 	int n = 0, first = -1, fd = -EADDRNOTAVAIL;
 
-	/* Without a name the resolver gives the loopback addresses. */
+	/* Without a name the resolver returns the loopback addresses. */
 	if (getaddrinfo(host, port, &hints, &list))
 		return -EHOSTUNREACH;
 	for (struct addrinfo *ai = list; ai && n < 4; ai = ai->ai_next) {
-		/* Port 0: what the first one got. */
+		/* With port 0, the other sockets get the port of the first one. */
 		uint16_t same = 0;
 
 		if (first >= 0 && getsockname(first, (struct sockaddr *)&name, &len) == 0)
@@ -194,11 +194,12 @@ int echo_listen(const char *host, const char *port, int fds[static 4])
 
 struct client {
 	char *buf; /* owned */
+	/* The bytes in buf that are to be sent. */
 	size_t from;
 	size_t to;
 };
 
-/* Takes one step of a client. False: it has gone. */
+/* Receives and sends once for a client. False: the connection has ended. */
 static bool client_step(int fd, struct client *c)
 {
 	ssize_t n;
@@ -232,7 +233,7 @@ static void client_add(struct pollfd *p, struct client *c, int *n, int listener)
 	p[(*n)++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 }
 
-/* Those that have gone are taken out. False: there were such. */
+/* Serves all clients and removes those that have ended. False: one has. */
 static bool clients_step(struct pollfd *p, struct client *c, int listeners, int *n)
 {
 	int before = *n;
@@ -271,7 +272,7 @@ int echo_serve(const int *listeners, int count, bool once)
 		for (int i = 0; i < count; i++) {
 			if ((p[i].revents & POLLIN) && n < 4 + CLIENTS)
 				client_add(p, c, &n, p[i].fd);
-			/* Whoever comes while all places are taken waits. */
+			/* While all places are taken, new clients wait in the backlog. */
 			p[i].events = n < 4 + CLIENTS ? POLLIN : 0;
 		}
 	}

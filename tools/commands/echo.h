@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* echo.h - two ends of our own: a server that sends back what it gets (RFC 862), and a client that times it. */
+/*
+ * echo.h - an echo server (RFC 862) and a client that measures it, for rsock check --serve and
+ * --echo.
+ */
 #ifndef RSK_TOOLS_ECHO_H
 #define RSK_TOOLS_ECHO_H
 
@@ -9,22 +12,28 @@
 
 #define ECHO_ROUNDS 2000u
 
-/* A TCP connection to the first address that answers, TCP_NODELAY. The fd, or -errno; -EHOSTUNREACH: no such name. */
+/*
+ * Connects to the first address of @host that answers, with TCP_NODELAY. Returns the nonblocking
+ * fd, or -errno; -EHOSTUNREACH: no such name.
+ */
 int echo_connect(const char *host, const char *port, uint64_t timeout_ns);
 
 /*
- * One message of 64 bytes there and back. 0; -ETIMEDOUT, -ECONNRESET (also where it is closed), -EBADMSG (what came
- * is not what was sent: no echo server), other -errno.
+ * Sends a message of 64 bytes and receives its echo. 0; -ETIMEDOUT; -ECONNRESET, also for an
+ * orderly close; -EBADMSG: other bytes came back, it is no echo server; other -errno.
  */
 int echo_round(int fd, uint32_t number, uint64_t timeout_ns);
 
-/* ECHO_ROUNDS of them, timed: the median and the 99th percentile, ns. 0 or as above. */
+/* Measures ECHO_ROUNDS rounds: median and 99th percentile in ns. 0, or an error of echo_round(). */
 int echo_measure(int fd, uint64_t timeout_ns, uint64_t *p50_ns, uint64_t *p99_ns);
 
-/* Listening sockets on all addresses of @host (NULL: the loopback ones) with one port; how many, or -errno. */
+/*
+ * Opens listening sockets on up to 4 addresses of @host (NULL: the loopback ones), all on one
+ * port. Returns their number, or -errno.
+ */
 int echo_listen(const char *host, const char *port, int fds[static 4]);
 
-/* Serves until the process is ended, or, if @once, until the first client has gone. 0 or -errno. */
+/* Serves until the process is killed or, if @once, until a client has ended. 0 or -errno. */
 int echo_serve(const int *listeners, int n, bool once);
 
 #endif /* RSK_TOOLS_ECHO_H */

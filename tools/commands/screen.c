@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* screen.c - rsock top on a terminal: draws, waits for a key or the next look. */
+/*
+ * screen.c - rsock top on a terminal: draws the table, waits for a key or the next scan. See top.h.
+ */
 #include "top.h"
 
 #include "rsock.h"
@@ -13,12 +15,12 @@
 
 #define KEYS "q quit   r rate   b bytes   p process   w why   up, down, page up, page down"
 
-/* What is on the screen between two looks. */
+/* The state of the screen. */
 struct screen {
 	struct top_request *req;
 	struct segment *before;
 	struct segment *now;
-	size_t first; /* row at the top */
+	size_t first; /* index of the row at the top */
 	uint64_t shown;
 	bool quit;
 };
@@ -67,7 +69,7 @@ static int draw(struct screen *s)
 	return 0;
 }
 
-/* Lines further down, or up. */
+/* Scrolls down, or up if @lines is negative. */
 static void scroll_by(struct screen *s, int lines)
 {
 	if (lines < 0 && s->first < (size_t)-lines)
@@ -96,7 +98,7 @@ static void key_take(struct screen *s, int key)
 		s->first = 0;
 }
 
-/* Keys until the next look is due. 0 or -ENOMEM. */
+/* Handles keys until the next scan is due. 0 or -ENOMEM. */
 static int wait_keys(struct screen *s, uint64_t due_ns)
 {
 	int err = 0;
@@ -109,7 +111,7 @@ static int wait_keys(struct screen *s, uint64_t due_ns)
 			break;
 		timeout((int)((due_ns - now) / 1000000 + 1));
 		key = getch();
-		/* No key: the time is over, a signal came, or the terminal has gone. */
+		/* No key: a timeout, a signal, or the terminal was closed. */
 		if (key == ERR) {
 			if (!isatty(STDIN_FILENO))
 				s->quit = true;

@@ -40,7 +40,7 @@ static int more_first(uint64_t a, uint64_t b)
 	return (a < b) - (a > b);
 }
 
-/* Among equals: the process, then the addresses, so that lines do not jump. */
+/* Orders equal rows by process and addresses, so that the lines of the table stay in place. */
 static int settle(const struct top_row *a, const struct top_row *b)
 {
 	int order = (a->pid > b->pid) - (a->pid < b->pid);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* top.h - the table of rsock top: what is in it, in which order, and how a line reads. */
+/*
+ * top.h - the table of rsock top: its rows, their order, and their text. cmd_top.c and screen.c
+ * show it.
+ */
 #ifndef RSK_TOOLS_TOP_H
 #define RSK_TOOLS_TOP_H
 
@@ -7,7 +10,7 @@
 #include "records.h"
 #include "tuple.h"
 
-/* X(code, token, key of the keyboard, what it means) */
+/* X(code, token, key on the keyboard, meaning) */
 #define TOP_SORTS(X)                                                                               \
 	X(RATE, "rate", 'r', "bytes a second, both ways")                                          \
 	X(BYTES, "bytes", 'b', "bytes since the stream began")                                     \
@@ -24,12 +27,12 @@ enum top_sort {
 /* One open stream end. */
 struct top_row {
 	uint32_t pid;
-	char comm[17]; /* clean */
+	char comm[17]; /* from text_clean() */
 	char local[RSK_ADDR_TEXT];
 	char peer[RSK_ADDR_TEXT];
 	uint8_t tx; /* enum rsk_path */
 	uint8_t rx;
-	uint8_t reason; /* enum rsk_reason, or what somebody wrote there */
+	uint8_t reason; /* enum rsk_reason; untrusted: other processes can write it */
 	uint8_t peer_reason;
 	uint32_t demotions;
 	uint64_t tx_rate;
@@ -42,16 +45,16 @@ struct top {
 	struct top_row *row;
 	size_t count;
 	size_t direct;
-	uint64_t ring_rate; /* bytes a second of all, by path */
+	uint64_t ring_rate; /* bytes per second of all streams, by path */
 	uint64_t tcp_rate;
 };
 
-/* What is shown: of process @pid, 0: of all. 0 or -ENOMEM. */
+/* Takes the open streams of process @pid, 0: of all, with rates since @before. 0 or -ENOMEM. */
 int top_take(const struct segment *before, const struct segment *now, uint32_t pid,
 	     enum top_sort sort, struct top *out);
 void top_free(struct top *top);
 
-/* -1: no such order. */
+/* An enum top_sort; -1: no such order. */
 int top_sort_named(const char *token);
 int top_sort_of_key(int key);
 
@@ -67,11 +70,11 @@ struct top_request {
 	enum scan_whose whose;
 	uint32_t pid;
 	uint64_t interval_ns;
-	uint64_t count; /* of tables; 0: without end */
+	uint64_t count; /* number of tables; 0: no limit */
 	enum top_sort sort;
 };
 
-/* On the terminal, until q. An exit status. */
+/* Shows the table on the terminal until q is pressed. Returns an exit status. */
 int top_screen(struct top_request *req);
 
 #endif /* RSK_TOOLS_TOP_H */

@@ -34,7 +34,7 @@ static int dial(void)
 	return to;
 }
 
-/* The answer to @m, which its cookie names; what else comes is passed over. */
+/* Waits for the answer to @m, which has the same cookie. Other messages are discarded. */
 static enum rsk_reason answer_to(int to, const struct rsk_local_msg *m, uint64_t deadline_ns)
 {
 	struct rsk_local_msg got;

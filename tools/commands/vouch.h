@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* vouch.h - what rsockd of this host says of a connection: asked as a process asks, at the socket for processes. */
+/*
+ * vouch.h - asks rsockd of this host about a connection of ours, over the socket and with the
+ * messages that the library uses. For rsock check.
+ */
 #ifndef RSK_TOOLS_VOUCH_H
 #define RSK_TOOLS_VOUCH_H
 
@@ -7,10 +10,10 @@
 #include <stdint.h>
 
 /*
- * Would the connection that is our @fd be taken off TCP by rsockd: DIRECT, its two ends would meet
- * on this host; MAPPED, the other host would be reached by RDMA; else why not, NO_RSOCKD: nobody
- * answers, or not by the deadline (monotonic). Nothing comes of asking. The socket is
- * RSOCK_DAEMON's, as for the library.
+ * Asks whether rsockd would help the connection @fd to leave TCP. DIRECT: its two ends would be
+ * introduced to each other on this host. MAPPED: the other host can be reached by RDMA. Any other
+ * value is the reason why not; NO_RSOCKD: no answer by the deadline (monotonic). The question is a
+ * dry run and changes nothing. The socket is the one that RSOCK_DAEMON names, as for the library.
  */
 enum rsk_reason vouch_ask(int fd, uint64_t deadline_ns);
 

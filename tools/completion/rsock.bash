@@ -1,4 +1,4 @@
-# bash completion for rsock. test/tool holds it against the tool's own tables (rsock --help --json).
+# bash completion for rsock. A test in test/tool compares it with the tool's own tables (rsock --help --json).
 
 declare -gA _rsock_options=(
 	[run]="--log --log-file --no-spin --spin-us --ring-kb --earn-calls --earn-bytes --stat-file --daemon --policy --print --json"
@@ -15,7 +15,7 @@ declare -gA _rsock_options=(
 	[promote]="--all --wait --json"
 )
 
-# Options that take a value: what the value may be. "file", "pid" and "-" (anything) are kinds, the rest are words.
+# Options that take a value, and what it may be: "file", "pid", "-" (anything), or the words of a list.
 declare -gA _rsock_values=(
 	[--log]="off error info debug"
 	[--log-file]="file"
@@ -60,7 +60,7 @@ _rsock_value() {
 	esac
 }
 
-# The number of the word at which another program's command line begins, 0: not yet.
+# The index of the word at which another program's command line begins; 0: it has not begun.
 _rsock_program_at() {
 	local i
 	for ((i = 2; i < COMP_CWORD; i++)); do

@@ -11,10 +11,10 @@
 static const struct knob {
 	const char *option;
 	const char *variable;
-	const char *value; /* the name of its value; NULL: fixed is it */
-	uint64_t least;	   /* and most: 0 and 0 where it is no number */
+	const char *value; /* the name of its value in the help; NULL: it takes none */
+	uint64_t least;	   /* bounds of a number; both 0: it is not a number */
 	uint64_t most;
-	const char *fixed;
+	const char *fixed; /* the value of the variable where the option takes none */
 } knobs[] = {
 #define X(option, variable, value, least, most, fixed, help)                                       \
 	{ option, variable, value, least, most, fixed },
@@ -50,7 +50,7 @@ int knob_set(const struct command *cmd, int knob, const char *value)
 	return setenv(k->variable, value, 1) ? failure("no memory") : 0;
 }
 
-/* "ring_kb", "ring-kb", "RSOCK_RING_KB": does this key mean the option "--ring-kb"? */
+/* Whether @key names @option: "ring_kb", "ring-kb" and "RSOCK_RING_KB" all mean "--ring-kb". */
 static bool same_key(const char *key, size_t len, const char *option)
 {
 	if (len > 6 && strncmp(key, "RSOCK_", 6) == 0) {

@@ -9,8 +9,10 @@
 struct command;
 
 /*
- * X(option, variable, value's name, least, most, fixed, help): a number within bounds; words with bounds 0 and 0; no
- * value's name: the option stands for the value "fixed". The order is that of the commands' option rows.
+ * X(option, variable, value's name, least, most, fixed, help): the value is a number within the
+ * bounds, or text where both bounds are 0. Where the value's name is NULL, the option takes no
+ * value and sets the variable to "fixed". The rows are also the first option rows of rsock run, in
+ * this order.
  */
 #define KNOB_ROWS(X)                                                                               \
 	X("--log", "RSOCK_LOG", "LEVEL", 0, 0, NULL, "off, error, info or debug")                  \
@@ -28,23 +30,26 @@ struct command;
 	  "statistics are appended here when a process exits, JSON by lines")                      \
 	X("--daemon", "RSOCK_DAEMON", "SOCKET", 0, 0, NULL, "where rsockd serves processes")
 
-/* How many there are: a command's own options come behind these. */
+/* The number of knobs: rsock run's own options are numbered from here. */
 enum {
 #define X(option, variable, value, least, most, fixed, help) +1
 	KNOB_COUNT = 0 KNOB_ROWS(X)
 #undef X
 };
 
-/* For a command's option rows. */
+/* X for the option rows of a command. */
 #define KNOB_OPTION(option, variable, value, least, most, fixed, help) { option, value, help },
 
-/* Sets what row @knob stands for in this process's environment. Returns 0, or an exit status: told already. */
+/*
+ * Checks @value and sets the variable of row @knob in this process's environment. Returns 0, or
+ * an exit status after a message on standard error.
+ */
 int knob_set(const struct command *cmd, int knob, const char *value);
 
-/* "ring-kb=64" or "RSOCK_RING_KB=64". The same. */
+/* The same for a pair such as "ring-kb=64" or "RSOCK_RING_KB=64". */
 int knob_set_pair(const struct command *cmd, const char *pair);
 
-/* The variable of each knob, for whoever shows what is set. NULL behind the last. */
+/* The variable of knob @i, for showing what is set. NULL after the last. */
 const char *knob_variable(size_t i);
 
 #endif /* RSK_TOOLS_KNOBS_H */

@@ -15,7 +15,7 @@
 
 int launch_environment(enum launch_way way, const char *library)
 {
-	/* Both: another file (ld.so.preload) may name the library as well. */
+	/* Both, because /etc/ld.so.preload may name the library as well. */
 	if (way == LAUNCH_PLAIN)
 		return setenv("RSOCK_DISABLE", "1", 1) ? -ENOMEM : preload_unset();
 	unsetenv("RSOCK_DISABLE");
@@ -29,7 +29,7 @@ int launch_own_path(char out[static PATH_MAX])
 	if (n < 0)
 		return -errno;
 	out[n] = 0;
-	/* Replaced since it was started: the file itself is there all the same. */
+	/* The file was replaced since the start; /proc/self/exe still opens the old one. */
 	if (access(out, X_OK))
 		snprintf(out, PATH_MAX, "/proc/self/exe");
 	return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* library.c - see library.h; what LD_PRELOAD may hold: ld.so(8). */
+/* library.c - see library.h. The syntax of LD_PRELOAD: ld.so(8). */
 #include "library.h"
 
 #include <errno.h>
@@ -15,7 +15,9 @@ static bool usable(const char *path, char out[static PATH_MAX])
 	char *real = realpath(path, NULL);
 	bool ok = real && strlen(real) < PATH_MAX && access(real, R_OK) == 0;
 
-	/* What was asked for, not what links lead to: an upgrade puts another file there. */
+	/*
+	 * The path itself, not what symbolic links resolve to: an upgrade puts another file there.
+	 */
 	snprintf(out, PATH_MAX, "%s",
 		 ok && path[0] == '/' && !strstr(path, "/../") ? path :
 		 ok					       ? real :

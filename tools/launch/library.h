@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* library.h - where librsock.so is, and how a program is made to load it. */
+/* library.h - finds librsock.so, and edits LD_PRELOAD so that a program loads it or does not. */
 #ifndef RSK_TOOLS_LIBRARY_H
 #define RSK_TOOLS_LIBRARY_H
 
@@ -10,21 +10,26 @@
 #define LIBRARY_FILE "librsock.so"
 
 /*
- * The library's path, absolute: what RSOCK_LIBRARY names, else the one next to this tool (a build tree, an installed
- * prefix), else where it was to be installed. Returns 0; -ENOENT: none of these can be read, out is the last tried.
+ * The library's path: the one that RSOCK_LIBRARY names; else the one next to this tool (in a
+ * build tree or an installed prefix); else the configured installation path. Returns 0; -ENOENT:
+ * none of these can be read, and out is the last one tried.
  */
 int library_find(char out[static PATH_MAX]);
 
-/* Does this LD_PRELOAD name a librsock.so? Where it stands is put into *at, its length into *len (both may be NULL). */
+/*
+ * Whether @preload, a value of LD_PRELOAD, names a librsock.so. *at gets the position of that
+ * name and *len its length; both may be NULL.
+ */
 bool preload_names_library(const char *preload, const char **at, size_t *len);
 
 /*
- * LD_PRELOAD of this process, with the library behind what is there already: whatever must be first (a sanitizer's
- * runtime) stays so. Returns 0; -EINVAL: the loader could not read this path (blanks and colons part names); -ENOMEM.
+ * Appends the library to this process's LD_PRELOAD, so that a library which must be first (a
+ * sanitizer's runtime) stays first. Returns 0; -EINVAL: the path contains a blank or a colon, which
+ * separate the names in LD_PRELOAD; -ENOMEM.
  */
 int preload_set(const char *library);
 
-/* Takes every librsock.so out of this process's LD_PRELOAD, and leaves the rest. 0 or -ENOMEM. */
+/* Removes every librsock.so from this process's LD_PRELOAD and keeps the rest. 0 or -ENOMEM. */
 int preload_unset(void);
 
 #endif /* RSK_TOOLS_LIBRARY_H */

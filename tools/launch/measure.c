@@ -23,7 +23,7 @@ double median(double *values, size_t n)
 
 int median_interval(double *values, size_t n, double *low, double *high)
 {
-	/* P(Bin(n, 1/2) = i), from 0 on; those below k on either side may have 2.5 % each. */
+	/* one: P(Bin(n, 1/2) = k); sum: the tail up to k, which may be 2.5 % on each side. */
 	double one = 1, sum;
 	size_t k = 0;
 
@@ -37,7 +37,7 @@ int median_interval(double *values, size_t n, double *low, double *high)
 		sum += one;
 		k++;
 	}
-	/* Very many: the first terms are too small for a double to hold. */
+	/* n is so large that the first terms underflow a double. */
 	if (!k || one <= 0)
 		return -EINVAL;
 	qsort(values, n, sizeof(*values), compare);

@@ -12,7 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Program headers and the loader's name lie in the first page of whatever a linker writes. */
+/* Linkers put program headers and the name of the loader at the beginning of the file. */
 #define HEAD_BYTES 65536
 #define SEGMENTS_MAX 256
 
@@ -36,11 +36,11 @@
 #endif
 
 /*
- * Is it glibc's loader? Told by its name, which is part of each machine's ABI: ld-
- * linux-x86-64.so.2, ld-linux-aarch64.so.1, ld64.so.1 (s390x), ld.so.1 (mips, ppc), ld-
- * lsb-x86-64.so.3; wherever it lies (Nix, Guix, a copy beside the program). Every other one loads
- * another C library, to which librsock.so cannot be linked: such a program would end before it
- * begins.
+ * Whether @interp is glibc's loader. Only the file name decides, because it is part of each
+ * machine's ABI: ld-linux-x86-64.so.2, ld-linux-aarch64.so.1, ld64.so.1 (s390x), ld.so.1 (mips,
+ * ppc), ld-lsb-x86-64.so.3. The folder may be any (Nix, Guix, a copy beside the program). Every
+ * other loader loads another C library, with which librsock.so cannot be linked: the program would
+ * exit in the loader.
  */
 static bool loader_is_glibc(const char *interp)
 {
@@ -103,7 +103,9 @@ enum program_kind program_classify(const uint8_t *head, size_t len, char interp[
 	return PROGRAM_SCRIPT;
 }
 
-/* The note that the Go linker leaves: its name "Go", type 4, the build's id. At most @len bytes of notes. */
+/*
+ * Looks in @len bytes of ELF notes for the one of the Go linker: name "Go", type 4 (the build id).
+ */
 static bool has_go_note(const uint8_t *notes, size_t len)
 {
 	Elf64_Nhdr nh;
@@ -188,7 +190,7 @@ enum program_kind program_kind(const char *path)
 	char interp[PATH_MAX], next[PATH_MAX];
 	enum program_kind kind = classify_file(path, interp);
 
-	/* As deep as the kernel goes. */
+	/* The kernel follows as many levels. */
 	for (int depth = 0; kind == PROGRAM_SCRIPT && depth < 5; depth++) {
 		memcpy(next, interp, sizeof(next));
 		kind = classify_file(next, interp);
@@ -239,7 +241,7 @@ bool program_is_secure(const char *path, uid_t uid, gid_t gid)
 	if (stat(path, &st))
 		return false;
 	if (((st.st_mode & S_ISUID) && st.st_uid != uid) ||
-	    /* Without the group's execute bit it means mandatory locking (inode(7)). */
+	    /* Set-gid without the group's execute bit means mandatory locking (inode(7)). */
 	    ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != gid))
 		return true;
 	return uid != 0 && getxattr(path, "security.capability", NULL, 0) > 0;

@@ -34,7 +34,7 @@ int start_prepare(const char *name, char library[static PATH_MAX], char path[sta
 
 	if (err)
 		return err;
-	/* What is there already may be other libraries, which such a program takes. */
+	/* Only librsock.so is removed: the program may accept other libraries in LD_PRELOAD. */
 	err = program_takes_preload(program_kind(path)) ? preload_set(library) : preload_unset();
 	if (err == -EINVAL)
 		return failure("%s: LD_PRELOAD cannot hold a path with blanks or colons", library);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* args.c - a command line taken apart by getopt_long(3) and the rows of its command, and the numbers in it. */
+/*
+ * args.c - parses the command line of a subcommand with getopt_long(3) and the option rows of the
+ * command; parses numbers. Each command's run() calls args_next() in a loop.
+ */
 #include "rsock.h"
 
 #include <errno.h>
@@ -7,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MOST 32 /* more than any command has */
-#define LONG 256     /* and a row's number: not a letter's code, of which the others are */
+#define ROWS_MOST 32 /* upper bound of a command's option rows */
+/* getopt_long()'s code of a long option is LONG + its row, which is above every character code. */
+#define LONG 256
 #define HELP (LONG + ROWS_MOST)
 
 static int stop(struct args *a, int status)
@@ -17,13 +21,16 @@ static int stop(struct args *a, int status)
 	return ARG_STOP;
 }
 
-/* The command's rows in getopt_long()'s form. Options that are one letter are not in @longs. */
+/* Converts the command's rows to getopt_long()'s form. One-letter options are only in @shorts. */
 static void describe(const struct command *cmd, char shorts[static 2 * ROWS_MOST + 4],
 		     struct option longs[static ROWS_MOST + 2])
 {
 	size_t n = 0;
 
-	/* Words are handed out where they stand, or end the options; a missing value is ':'. */
+	/*
+	 * '-': words are returned in place; '+': the first word ends the options. ':': see
+	 * getopt(3).
+	 */
 	shorts[n++] = cmd->program ? '+' : '-';
 	shorts[n++] = ':';
 	shorts[n++] = 'h';
@@ -45,7 +52,7 @@ static void describe(const struct command *cmd, char shorts[static 2 * ROWS_MOST
 	*longs = (struct option){ 0 };
 }
 
-/* The number of the row that getopt_long() means by @code; -1: none. */
+/* The option row that getopt_long()'s return value @code stands for; -1: none. */
 static int row_of(const struct command *cmd, int code)
 {
 	if (code >= LONG)
@@ -56,7 +63,10 @@ static int row_of(const struct command *cmd, int code)
 	return -1;
 }
 
-/* getopt_long() takes the beginning of a name for it; scripts that write so break with the next option. */
+/*
+ * getopt_long() accepts abbreviated names; we do not, because an abbreviation in a script can
+ * become ambiguous when an option is added.
+ */
 static bool is_whole(const struct command *cmd, int code, const char *text)
 {
 	int row = row_of(cmd, code);
@@ -96,7 +106,7 @@ int args_next(struct args *a)
 
 	if (!a->words_only) {
 		describe(a->cmd, shorts, longs);
-		optind = a->at; /* 0: getopt_long() begins anew */
+		optind = a->at; /* 0: reinitialises getopt_long() */
 		opterr = 0;
 		code = getopt_long(a->argc, a->argv, shorts, longs, NULL);
 		a->at = optind;
@@ -143,7 +153,7 @@ int parse_seconds(const char *text, uint64_t *out_ns)
 
 	if ((*text < '0' || *text > '9') && *text != '.')
 		return -EINVAL;
-	/* No "0x10", no "1e9", no "nan". */
+	/* strtod() also accepts "0x10", "1e9" and "nan". */
 	if (strspn(text, "0123456789.") != strlen(text))
 		return -EINVAL;
 	errno = 0;

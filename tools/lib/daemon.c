@@ -51,7 +51,10 @@ static int send_all(int fd, const char *text, size_t n)
 	return 0;
 }
 
-/* To the end of the connection, which HTTP/1.0 makes the end of the answer. Allocated, ends with 0; NULL. */
+/*
+ * Receives until the connection ends, which in HTTP/1.0 is the end of the answer. Returns
+ * allocated, zero-terminated text; NULL on error.
+ */
 static char *receive_all(int fd, size_t *n)
 {
 	size_t room = 65536;
@@ -165,7 +168,7 @@ json_t *daemon_question(const char *host, const char *service)
 		fprintf(stderr, "rsock: %s, %s: %s\n", host, service, gai_strerror(rc));
 		return NULL;
 	}
-	ip[strcspn(ip, "%")] =
-		0; /* the interface of a link-local address is not part of the question */
+	/* The request does not name the interface of a link-local address. */
+	ip[strcspn(ip, "%")] = 0;
 	return json_pack("{s:s,s:i}", "ip", ip, "port", (int)strtol(port, NULL, 10));
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* daemon.h - what the tool asks of rsockd, over its control socket (HTTP, JSON; mapper/rsockd/http/api.h). */
+/*
+ * daemon.h - requests of the commands map, policy and drain to rsockd over its control socket
+ * (HTTP, JSON; mapper/rsockd/http/api.h).
+ */
 #ifndef RSK_TOOLS_DAEMON_H
 #define RSK_TOOLS_DAEMON_H
 
@@ -8,16 +11,17 @@
 #define DAEMON_SOCKET "/run/rsockd/control.sock"
 
 /*
- * One request; @body: an object for POST, its reference is taken; NULL for GET. *answer is a new reference.
- * Returns EXIT_OK; EXIT_NO: the daemon refused, which was told; EXIT_UNKNOWN: it cannot be reached, the same;
- * EXIT_FAILED. Waits for as long as the daemon takes.
+ * Sends one request. @body: an object for POST, whose reference is taken; NULL for GET. *answer
+ * is a new reference. Returns EXIT_OK; or, with a message on standard error, EXIT_NO (the daemon
+ * refused), EXIT_UNKNOWN (it cannot be reached) or EXIT_FAILED. There is no timeout.
  */
 int daemon_ask(const char *socket_path, const char *method, const char *path, json_t *body,
 	       json_t **answer);
 
 /*
- * The object that the daemon's questions have in common: "ip" and "port" of a host and a service, each by name or
- * number. NULL: there is no such thing, which was told.
+ * The members that the daemon's requests have in common: "ip" and "port" of a host and a service,
+ * each given by name or number. Resolves the names. Returns a new reference; NULL if there is no
+ * such host or service, with a message on standard error.
  */
 json_t *daemon_question(const char *host, const char *service);
 

@@ -51,7 +51,7 @@ int target_parse(const char *text, struct target *out)
 			from++;
 			len -= 2;
 		} else if (memchr(text, ':', len)) {
-			return -EINVAL; /* an IPv6 address without its brackets, or with no port */
+			return -EINVAL; /* an IPv6 address without brackets or port */
 		}
 		if (len >= sizeof(out->host))
 			return -EINVAL;
@@ -66,7 +66,7 @@ int target_parse(const char *text, struct target *out)
 	return 0;
 }
 
-/* v4-mapped: the IPv4 address that it is. */
+/* A v4-mapped address becomes the IPv4 address. Returns the family. */
 static uint16_t canonical(const struct sockaddr *sa, uint8_t addr[static 16])
 {
 	memset(addr, 0, 16);

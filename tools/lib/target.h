@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* target.h - what a question is about: a process, one of its descriptors, or an address. */
+/*
+ * target.h - the argument of rsock why, demote and promote: a process, one of its descriptors, or
+ * an address.
+ */
 #ifndef RSK_TOOLS_TARGET_H
 #define RSK_TOOLS_TARGET_H
 
@@ -16,16 +19,19 @@ struct target {
 	enum target_kind kind;
 	pid_t pid;
 	int fd;
-	char host[256]; /* "" or "*": any */
+	char host[256]; /* "" or "*": any address */
 	uint16_t port;
 };
 
-/* "123", "7@123" or "123:7", "HOST:PORT", "[V6]:PORT", ":PORT", "*:PORT". 0 or -EINVAL. Pure. */
+/*
+ * Parses "123", "7@123", "123:7", "HOST:PORT", "[V6]:PORT", ":PORT" or "*:PORT". 0 or -EINVAL.
+ * Pure: it resolves nothing.
+ */
 int target_parse(const char *text, struct target *out);
 
 #define TARGET_ADDRESSES 16
 
-/* Canonical addresses, as in tuples. */
+/* Canonical addresses, as in struct rsk_tuple: v4-mapped ones as IPv4. */
 struct addresses {
 	struct {
 		uint16_t family;
@@ -35,7 +41,7 @@ struct addresses {
 	bool any;
 };
 
-/* What a host's name stands for, asked of the resolver. 0 or an error of getaddrinfo(3). */
+/* Resolves a host's name. 0 or an error of getaddrinfo(3). */
 int addresses_resolve(const char *host, struct addresses *out);
 bool addresses_have(const struct addresses *all, uint16_t family, const uint8_t addr[static 16]);
 

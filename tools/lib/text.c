@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* text.c - what people read: names that others chose, sizes, users. */
+/* text.c - text for output: untrusted names, sizes, users; and the clock. See rsock.h. */
 #include "rsock.h"
 
 #include <inttypes.h>

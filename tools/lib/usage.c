@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* usage.c - how a command is called, said on request and where it was called otherwise. */
+/* usage.c - prints the help of a command, usage errors and failures. See rsock.h. */
 #include "rsock.h"
 
 #include <stdarg.h>

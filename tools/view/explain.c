@@ -18,10 +18,11 @@ static struct view view_of_reason(unsigned int reason)
 }
 
 /*
- * It has the library, and that shows no such stream: it stopped following new ones when the
- * program set up something that goes past it, or it never saw this one begin: a program in Go
- * makes its calls past libc, and of any other one the socket came through exec, or by such calls,
- * which cannot be told from outside.
+ * The process has the library, but the library has no record of the stream. Either it stopped
+ * tracking new sockets, because the program set up io_uring or a seccomp filter; or it never saw
+ * the socket opened. A Go program makes its system calls without libc. In any other program the
+ * socket came through exec or from raw system calls; which of the two cannot be determined from
+ * outside.
  */
 static struct view view_unfollowed(const struct proc *p)
 {
@@ -80,7 +81,7 @@ static const char *cure_of(const struct connection *c)
 	return c->near_view.cure;
 }
 
-/* One of the two ends may say it a moment before the other one does. */
+/* The records of the two ends may change at different moments; one direct end decides for both. */
 static void set_direct(struct connection *c)
 {
 	c->near_view = c->near.record ? (struct view){ "", "", "" } : c->near_view;
@@ -99,7 +100,10 @@ void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t p
 	host_end(host, &mirror, 0, &out->far);
 	out->near_view = end_view(&out->near);
 	if (out->near.socket && !out->far.socket && out->far.record) {
-		/* A cable between two namespaces of this host: the process can be told all the same. */
+		/*
+		 * A veth pair between two namespaces of this host: the record still names the
+		 * process.
+		 */
 		out->far_view = view_of_reason(RSK_REASON_OTHER_NETNS);
 	} else if (out->far.socket || out->far.record) {
 		out->far_view = end_view(&out->far);
@@ -134,7 +138,7 @@ static void who_print(const struct end *end)
 		printf("%s (%d)", end->proc->comm, end->proc->pid);
 }
 
-/* Whose it is, where its process cannot be seen. */
+/* The owner of a socket whose process cannot be read. */
 static const char *whose(const struct end *end, char buf[static 33])
 {
 	return end->socket ? user_text(buf, end->socket->uid) : "(unknown)";
@@ -149,7 +153,7 @@ static const char *way(const struct rsk_stats_stream *s)
 		       "accelerated in receiving; what it sends still goes by TCP";
 }
 
-/* A reason's sentence stands for itself; a finding's goes on after the program's name. */
+/* A reason's sentence is complete; a finding's continues after the program's name. */
 static bool is_sentence(const char *text)
 {
 	return *text >= 'A' && *text <= 'Z';
@@ -211,7 +215,10 @@ static void print_far(const struct connection *c)
 		printf("      %zu processes hold it.\n", end->holders);
 }
 
-/* All that the two do not share, where the cure is about one of these only. */
+/*
+ * The reason and its cure name one namespace; prints the others that the two processes do not
+ * share.
+ */
 static void print_isolation(const struct connection *c)
 {
 	if (!c->near.record ||

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a link of /proc/PID/fd says: "socket:[123]". */
+/* The inode of a socket from its link in /proc/PID/fd, "socket:[123]"; 0: not a socket. */
 static uint64_t inode_at(int dir, const char *name)
 {
 	char target[40], *end;
@@ -51,7 +51,10 @@ static int add(struct holders *h, size_t *room, struct holder one)
 	return 0;
 }
 
-/* A thread of the kernel holds no sockets of ours: the flags in field 9 of its stat (proc(5)) say so to anybody. */
+/*
+ * Kernel threads hold no sockets of programs, so an unreadable one is not counted. Field 9 of its
+ * stat (flags, proc(5)) is readable by every user.
+ */
 static bool is_kernel_thread(const char *pid)
 {
 	const unsigned long kthread = 0x00200000; /* PF_KTHREAD */
@@ -65,7 +68,9 @@ static bool is_kernel_thread(const char *pid)
 		return false;
 	at = fgets(text, sizeof(text), file) ? strrchr(text, ')') : NULL;
 	fclose(file);
-	/* The name may hold anything; behind it: state, ppid, pgrp, session, tty, tpgid, flags. */
+	/*
+	 * The name may contain anything; after it: state, ppid, pgrp, session, tty, tpgid, flags.
+	 */
 	for (int field = 2; at && field < 9; field++) {
 		at = strchr(at, ' ');
 		at = at ? at + 1 : NULL;
@@ -84,7 +89,7 @@ static int process_scan(struct holders *h, size_t *room, const char *pid)
 
 	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
 	dir = opendir(path);
-	if (!dir) { /* one that is gone holds nothing */
+	if (!dir) { /* a process that has ended holds nothing */
 		err = errno;
 		h->unreadable += (err == EACCES || err == EPERM) && !is_kernel_thread(pid);
 		return err == ENOMEM ? -ENOMEM : 0;

@@ -15,19 +15,19 @@ struct holder {
 
 /* Owned: holders_free(). */
 struct holders {
-	struct holder *by_inode; /* of one inode: in the order of pid, fd */
+	struct holder *by_inode; /* sorted by inode, pid, fd */
 	size_t count;
-	size_t unreadable; /* processes whose descriptors were not to be seen: their sockets are missing */
+	size_t unreadable; /* processes whose descriptors could not be read */
 };
 
-/* Looks through all processes. 0 or -errno. */
+/* Reads /proc/PID/fd of all processes. 0 or -errno. */
 int holders_scan(struct holders *out);
 void holders_free(struct holders *h);
 
-/* The holders of one socket: *n of them from the one returned; NULL: none that could be seen. Borrowed. */
+/* The holders of one socket, as an array of *n. Borrowed; NULL: none was found. */
 const struct holder *holders_of(const struct holders *h, uint64_t inode, size_t *n);
 
-/* The number of the socket that a process has as @fd; 0: it is none, or cannot be seen. */
+/* The inode of the socket that a process has as @fd; 0: not a socket, or it cannot be read. */
 uint64_t socket_inode(pid_t pid, int fd);
 
 #endif /* RSK_TOOLS_HOLDERS_H */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers of processes follow each other: spread by Knuth's multiplicative hash. */
+/* Process numbers are consecutive; Knuth's multiplicative hash spreads them. */
 #define HASH_FUNCTION(key, bytes, out) ((out) = *(const unsigned int *)(key)*2654435761u)
 #include <uthash.h>
 
@@ -118,7 +118,7 @@ void host_end(struct host *host, const struct rsk_tuple *tuple, pid_t pid, struc
 		}
 	}
 	out->record = records_find(&host->records, tuple, pid ? pid : first, pid ? pid : first);
-	/* Another namespace may have a stream of the same name. */
+	/* Another network namespace may have a stream with the same addresses. */
 	if (out->record && first && (pid_t)out->record->stream->pid != first) {
 		bool held = false, family = false;
 		size_t n;
@@ -128,7 +128,7 @@ void host_end(struct host *host, const struct rsk_tuple *tuple, pid_t pid, struc
 			held |= holder[i].pid == (pid_t)out->record->stream->pid;
 			family |= segment_held_by(out->record->seg, (uint32_t)holder[i].pid);
 		}
-		/* A child that goes on with its parent's stream counts in the parent's record. */
+		/* A forked child that uses its parent's stream counts in the parent's record. */
 		if (!held && !family)
 			out->record = NULL;
 		else if (held && !pid)

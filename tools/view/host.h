@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * host.h - everything about the streams of this host that can be seen at one time: the library's records, the sockets
- * of one network namespace, who holds them, and what these processes are.
+ * host.h - one view of the streams of this host: the library's records, the sockets of one network
+ * namespace, the processes that hold them, and what /proc says about these processes.
  */
 #ifndef RSK_TOOLS_HOST_H
 #define RSK_TOOLS_HOST_H
@@ -17,41 +17,44 @@ struct host {
 	struct records records;
 	struct holders holders;
 	struct nettab sockets;
-	struct known_proc *procs; /* those looked at so far */
-	pid_t pid;		  /* whose namespace the sockets are of; 0: this one's */
-	bool looked_again;
+	struct known_proc *procs; /* those read so far */
+	pid_t pid;		  /* the sockets are of its network namespace; 0: of the tool's */
+	bool looked_again;	  /* host_look_again() has run */
 };
 
-/* @pid: whose network namespace; 0: this one's. 0 or -errno. */
+/*
+ * Reads all of it. @pid: the process whose network namespace is read; 0: the tool's. 0 or -errno.
+ */
 int host_take(pid_t pid, struct host *out);
 void host_free(struct host *host);
 
 /*
- * Sockets and holders once more, if that was not done: the files are no snapshot, and of a connection that began while
- * they were read they may have one end only. What was borrowed of them is gone. 0 or -errno (nothing has changed).
+ * Reads sockets and holders a second time, once in the life of @host. The files are not a
+ * snapshot: they may show only one end of a connection that began while they were read. Pointers
+ * into the first reading become invalid. 0 or -errno (then nothing has changed).
  */
 int host_look_again(struct host *host);
 
-/* A process, looked at once. Borrowed; NULL: no memory. */
+/* A process; it is read at the first call and cached. Borrowed; NULL: no memory. */
 const struct proc *host_proc(struct host *host, pid_t pid);
 
 /* One end of a connection. Pointers are borrowed from the host. */
 struct end {
 	struct rsk_tuple tuple;	       /* as this end sees it */
-	const struct record *record;   /* the library's; NULL: none that could be found */
+	const struct record *record;   /* the library's; NULL: not found */
 	const struct sock_row *socket; /* the kernel's; NULL: no such socket in the namespace */
-	const struct proc *proc;       /* who holds it; NULL: not to be seen */
-	int fd;			       /* of that process; -1: not known */
-	size_t holders;		       /* how many processes do */
+	const struct proc *proc;       /* a process that holds it; NULL: not found */
+	int fd;			       /* the descriptor in that process; -1: unknown */
+	size_t holders;		       /* number of processes that hold it */
 };
 
-/* @pid: the process that it is looked for at, if it has it; 0: whichever. */
+/* Finds the end @tuple. @pid: the process to prefer if it holds the socket; 0: any. */
 void host_end(struct host *host, const struct rsk_tuple *tuple, pid_t pid, struct end *out);
 
-/* Is this an address of this host (of the namespace that the tool runs in)? */
+/* Whether this is an address of this host, in the tool's network namespace. */
 bool host_has_address(uint16_t family, const uint8_t addr[static 16]);
 
-/* Is data going, or able to go, over it? No listener, nothing that is over. */
+/* Whether a process has the socket and it can carry data: not a listener, not closed. */
 bool socket_is_connected(const struct sock_row *row);
 
 #endif /* RSK_TOOLS_HOST_H */

@@ -13,7 +13,7 @@
 
 _Static_assert(RSK_REASON_COUNT <= 64, "a bit for each reason");
 
-/* Which file that is, of a process; false: it cannot be seen. */
+/* stat() of a file in /proc/PID; false: it cannot be read. */
 static bool file_of(pid_t pid, const char *name, struct stat *st)
 {
 	char path[64];
@@ -22,7 +22,7 @@ static bool file_of(pid_t pid, const char *name, struct stat *st)
 	return stat(path, st) == 0;
 }
 
-/* Are they two files, as far as that can be seen? */
+/* Whether the two processes have different files there; false also if one cannot be read. */
 static bool differ(pid_t a, pid_t b, const char *name)
 {
 	struct stat x, y;
@@ -59,7 +59,10 @@ enum rsk_reason isolated_first(uint64_t bits)
 	return RSK_REASON_NO_PEER;
 }
 
-/* What it looks like where the two cannot find each other, or one cannot see that the other one has the socket. */
+/*
+ * Whether the reason can come from separate namespaces: the two ends do not find each other, or one
+ * cannot verify that the other holds the socket.
+ */
 static bool explains(unsigned int reason, unsigned int peer_reason)
 {
 	return reason == RSK_REASON_NO_PEER || reason == RSK_REASON_NOT_HOLDER ||
@@ -67,7 +70,10 @@ static bool explains(unsigned int reason, unsigned int peer_reason)
 	       (reason == RSK_REASON_PEER_DENIED && peer_reason == RSK_REASON_NOT_HOLDER);
 }
 
-/* The number that a process has in its own pid namespace: the last of NSpid; its own where it cannot be read. */
+/*
+ * The number of a process in its own pid namespace, the last one in the line NSpid; @pid where that
+ * cannot be read.
+ */
 static uint32_t inner_pid(pid_t pid)
 {
 	char path[32], line[256], *last;
@@ -120,7 +126,7 @@ void segments_number(struct segment *list)
 		number(seg);
 }
 
-/* The reason of one stream, where its other end has the library, too. */
+/* Replaces the reason of one stream, if its other end has the library too. */
 static void refine(const struct records *all, const struct record *record,
 		   struct rsk_stats_stream *s)
 {

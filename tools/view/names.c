@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * names.c - the addresses of streams that have made few calls yet: their sockets' numbers from /proc/PID/fd, what
- * those are connected to from the tables of the process's network namespace.
+ * names.c - finds the addresses of streams whose records have none yet: the socket's inode from
+ * /proc/PID/fd, and its addresses from /proc/PID/net/tcp. segments_scan() calls it.
  */
 #include "scan.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A stream without a name. */
+/* A stream without addresses. */
 struct nameless {
 	uint32_t pid;
 	uint64_t inode;			 /* of its socket */
@@ -25,7 +25,7 @@ static int nameless_compare(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* All of one process. */
+/* Names @n streams, all of one process. */
 static void process_name(const struct nameless *some, size_t n)
 {
 	struct nettab tab;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many hexadecimal digits at @text, and no fewer. */
+/* Parses exactly @digits hexadecimal digits at @text. */
 static bool parse_hex(const char *text, size_t digits, uint32_t *out)
 {
 	char copy[9], *end;
@@ -21,7 +21,10 @@ static bool parse_hex(const char *text, size_t digits, uint32_t *out)
 	return end == copy + digits;
 }
 
-/* "0100007F:1F90", IPv6 with 32 digits: each word as this machine reads it, the port as a number. 0: it is neither. */
+/*
+ * Parses "0100007F:1F90", IPv6 with 32 digits: the kernel prints each 32-bit word in host byte
+ * order, the port as a number. Returns the family; 0: neither form.
+ */
 static uint16_t parse_addr(const char *text, uint8_t addr[static 16], uint16_t *port)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -45,7 +48,7 @@ static uint16_t parse_addr(const char *text, uint8_t addr[static 16], uint16_t *
 	return AF_INET;
 }
 
-/* Columns of the file. */
+/* Columns of /proc/net/tcp. */
 enum {
 	LOCAL = 1,
 	REMOTE = 2,
@@ -71,7 +74,7 @@ bool nettab_parse(char *line, struct sock_row *out)
 	family = parse_addr(column[REMOTE], out->tuple.peer, &out->tuple.peer_port);
 	if (!out->tuple.family || !family || !parse_hex(column[STATE], 2, &state))
 		return false;
-	/* A listener's peer is nobody, whatever the notation. */
+	/* A listener's peer is all zero; v4-mapped listeners have it in the IPv6 form. */
 	if (family != out->tuple.family && out->tuple.peer_port)
 		return false;
 	out->state = (uint8_t)state;
@@ -95,7 +98,10 @@ int tuple_compare(const struct rsk_tuple *a, const struct rsk_tuple *b)
 	return order ? order : (int)a->family - (int)b->family;
 }
 
-/* The files are no snapshot: of a connection that begins meanwhile they may have the request and the socket. */
+/*
+ * The files are not a snapshot: they may show a new connection twice, as request and as socket.
+ * Rows with an inode sort first.
+ */
 static int row_compare(const void *a, const void *b)
 {
 	const struct sock_row *x = a, *y = b;
@@ -166,7 +172,7 @@ int nettab_read(pid_t pid, struct nettab *out)
 		if (file) {
 			err = file_read(file, out, &room);
 			fclose(file);
-		} else if (i == 0) { /* IPv6 may be off */
+		} else if (i == 0) { /* tcp6 is missing without IPv6 */
 			err = -errno;
 		}
 	}

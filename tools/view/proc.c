@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* proc.c - see proc.h; proc(5) for all of the files. */
+/* proc.c - see proc.h; the files are described in proc(5). */
 #include "proc.h"
 
 #include "library.h"
@@ -27,7 +27,7 @@ const struct finding_row *finding_row(enum finding f)
 	return &rows[f];
 }
 
-/* The whole of one of its files, a zero behind it; NULL with errno. The caller's, to be freed. */
+/* Reads a whole file of /proc/PID and zero-terminates it; the caller frees it. NULL with errno. */
 static char *file_read(pid_t pid, const char *name, size_t *len)
 {
 	size_t room = 4096, have = 0;
@@ -67,7 +67,7 @@ static char *file_read(pid_t pid, const char *name, size_t *len)
 	return text;
 }
 
-/* The line of status that begins so. */
+/* The rest of the line that begins with @key; NULL: none. */
 static const char *line_of(const char *text, const char *key)
 {
 	size_t len = strlen(key);
@@ -101,7 +101,10 @@ static void status_read(struct proc *p)
 	}
 	at = line_of(text, "Seccomp:\t");
 	p->seccomp = at ? (int)strtol(at, NULL, 10) : -1;
-	/* Kernel 6.4 and later say it; what has no memory of its own is one as well. */
+	/*
+	 * Kthread is there since Linux 6.4; before that, a process without VmSize is a kernel
+	 * thread.
+	 */
 	at = line_of(text, "Kthread:\t");
 	if (at)
 		p->kernel = *at == '1' ? ANSWER_YES : ANSWER_NO;
@@ -139,11 +142,11 @@ static void maps_read(struct proc *p)
 	if (!text)
 		return;
 	p->loaded = ANSWER_NO;
-	/* At the end of a line, or before " (deleted)" where the file was replaced since. */
+	/* The name ends the line, or " (deleted)" follows because the file was replaced. */
 	for (const char *at = text; (at = strstr(at, name)); at += sizeof(name) - 1)
 		if (at[sizeof(name) - 1] == '\n' || at[sizeof(name) - 1] == ' ')
 			p->loaded = ANSWER_YES;
-	/* That of one that is ending is empty. */
+	/* The file of a process that is exiting is empty. */
 	if (!len)
 		p->loaded = ANSWER_UNKNOWN;
 	free(text);
@@ -165,7 +168,10 @@ static void environ_read(struct proc *p)
 	char *text = file_read(p->pid, "environ", &len);
 	const char *value;
 
-	/* A program may write over its environment (nginx, postgres: their titles): empty says nothing. */
+	/*
+	 * A program may overwrite its environment (nginx, postgres: process titles): empty is
+	 * unknown.
+	 */
 	if (text && len) {
 		value = environ_value(text, len, "LD_PRELOAD");
 		p->asked = value && preload_names_library(value, NULL, NULL) ? ANSWER_YES :
@@ -290,7 +296,7 @@ size_t proc_notes(const struct proc *p, char text[static PROC_NOTES][160])
 	if (p->io_uring == ANSWER_YES)
 		snprintf(text[n++], 160,
 			 "It has an io_uring: what goes through that is not seen by the library.");
-	/* What a link takes, and a bell or two. */
+	/* 16: the descriptors of a link and some doorbells. */
 	if (p->files_seen && p->files_max != UINT64_MAX && p->files + 16 > p->files_max)
 		snprintf(text[n++], 160,
 			 "It has %" PRIu64 " of %" PRIu64

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* proc.h - one process as /proc shows it, and what that means for its streams. */
+/* proc.h - reads one process from /proc, and derives what keeps its streams on TCP. */
 #ifndef RSK_TOOLS_PROC_H
 #define RSK_TOOLS_PROC_H
 
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What cannot be read is not known: nothing is guessed. */
+/* What cannot be read is ANSWER_UNKNOWN; nothing is guessed. */
 enum answer {
 	ANSWER_UNKNOWN,
 	ANSWER_NO,
@@ -35,38 +35,44 @@ const struct finding_row *finding_row(enum finding f);
 struct proc {
 	pid_t pid;
 	bool there;
-	char comm[17]; /* clean */
-	char state;    /* 'Z': ended */
+	char comm[17]; /* from text_clean() */
+	char state;    /* as in status; 'Z': ended */
 	uid_t euid;
-	int seccomp;		/* 0 none, 1 strict, 2 a filter; -1 not known */
-	uint64_t address_bytes; /* limit on its address space; UINT64_MAX: none */
-	uint64_t files_max;	/* limit on its descriptors; UINT64_MAX: none */
-	uint64_t files;		/* descriptors that it has */
-	bool files_seen;
-	enum answer kernel;   /* a thread of the kernel */
-	enum answer loaded;   /* librsock.so is mapped */
-	enum answer asked;    /* LD_PRELOAD named it at the start */
-	enum answer disabled; /* RSOCK_DISABLE was set at the start */
-	enum answer secure;   /* AT_SECURE */
-	enum answer io_uring; /* has a ring */
+	int seccomp;		/* 0 none, 1 strict, 2 a filter; -1 unknown */
+	uint64_t address_bytes; /* limit of its address space; UINT64_MAX: none */
+	uint64_t files_max;	/* limit of its descriptors; UINT64_MAX: none */
+	uint64_t files;		/* open descriptors */
+	bool files_seen;	/* files and io_uring could be read */
+	enum answer kernel;	/* it is a kernel thread */
+	enum answer loaded;	/* librsock.so is mapped */
+	enum answer asked;	/* LD_PRELOAD named the library at the start */
+	enum answer disabled;	/* RSOCK_DISABLE was set at the start */
+	enum answer secure;	/* AT_SECURE */
+	enum answer io_uring;	/* it has an io_uring */
 	enum program_kind kind;
-	bool go; /* a program in Go */
+	bool go; /* a Go program */
 };
 
-/* Fills in what can be read; a process that is not there has there = false. */
+/* Reads what can be read. there is false for a process that does not exist. */
 void proc_read(pid_t pid, struct proc *out);
 
-/* The number of its network namespace, 0: cannot be read. */
+/* The inode of its network namespace; 0: it cannot be read. */
 uint64_t proc_netns(pid_t pid);
 
-/* The first thing that stands in its way. Pure. */
+/* The first obstacle for its streams; FINDING_READY: none. Pure. */
 enum finding proc_finding(const struct proc *p);
 
-/* Notes beside the finding: filters, rings, limits that are nearly reached. Returns how many. */
+/*
+ * Notes besides the finding: seccomp, io_uring, limits that are nearly reached. Returns their
+ * number.
+ */
 #define PROC_NOTES 4
 size_t proc_notes(const struct proc *p, char text[static PROC_NOTES][160]);
 
-/* What an environment or an auxiliary vector says; pure, for tests. @env: zero-terminated strings one by one. */
+/*
+ * Parsers of /proc/PID/environ and auxv; pure, exported for tests. @env: zero-terminated strings,
+ * one after the other.
+ */
 const char *environ_value(const char *env, size_t len, const char *name);
 enum answer auxv_secure(const void *auxv, size_t len);
 

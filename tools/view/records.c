@@ -132,7 +132,7 @@ const struct rsk_stats_stream *record_before(const struct segment *before,
 
 static uint64_t rate(uint64_t before, uint64_t now, uint64_t ns)
 {
-	/* Anybody of the user may write to the segment: a count that fell is no rate. */
+	/* Every process of the user can write to the segment, so a counter may have decreased. */
 	return now > before && ns ? (uint64_t)((double)(now - before) * 1e9 / (double)ns) : 0;
 }
 

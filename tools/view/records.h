@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* records.h - the streams in the segments: the two ends of one connection, one stream at two times. */
+/*
+ * records.h - index of the stream records in the segments: finds the other end of a connection,
+ * and the same stream in an earlier scan.
+ */
 #ifndef RSK_TOOLS_RECORDS_H
 #define RSK_TOOLS_RECORDS_H
 
@@ -9,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One stream's record. Both borrowed from the list of segments. */
+/* One stream's record. Both pointers are borrowed from the list of segments. */
 struct record {
 	const struct segment *seg;
 	const struct rsk_stats_stream *stream;
 };
 
-/* All records that have addresses, in the order of these. Owned: records_free(). */
+/* All records that have addresses, sorted by tuple_compare(). Owned: records_free(). */
 struct records {
 	struct record *at;
 	size_t count;
@@ -28,17 +31,18 @@ void records_free(struct records *all);
 struct rsk_tuple record_tuple(const struct rsk_stats_stream *stream);
 
 /*
- * The open stream of this name, as its process sees it. Where several processes show one (network namespaces, a family
- * that shares the socket) the one of process @pid, else of the namespace that @like is in, else the first; 0: any.
+ * The open stream whose end is @tuple. Several processes may have one (other network namespaces,
+ * forked processes that share the socket): the one of process @pid is preferred, then one in the
+ * network namespace of process @like, then the first; 0: no preference.
  */
 const struct record *records_find(const struct records *all, const struct rsk_tuple *tuple,
 				  pid_t pid, pid_t like);
 
-/* What the other end's process says, unless it is gone. @pid: whose stream it is. */
+/* The record of the other end of @stream; NULL: none. */
 const struct record *records_other_end(const struct records *all,
 				       const struct rsk_stats_stream *stream);
 
-/* Bytes a second of a stream between two looks. */
+/* Bytes per second of a stream between two scans. */
 struct rates {
 	uint64_t tx_ring;
 	uint64_t tx_tcp;
@@ -46,17 +50,20 @@ struct rates {
 	uint64_t rx_tcp;
 };
 
-/* The same stream in an earlier list; NULL: it was not there. */
+/*
+ * The record of the same stream in an earlier list, @before; *taken_ns gets the time of that copy.
+ * NULL: the stream is not in it.
+ */
 const struct rsk_stats_stream *record_before(const struct segment *before,
 					     const struct segment *seg,
 					     const struct rsk_stats_stream *stream,
 					     uint64_t *taken_ns);
 
-/* All zero where there is no earlier look. */
+/* The rates since the earlier list @before; all zero if the stream is not in it. */
 struct rates record_rates(const struct segment *before, const struct segment *seg,
 			  const struct rsk_stats_stream *stream);
 
-/* Both ways have one path for good: bytes go, or would go, through the ring in at least one of them. */
+/* The stream is accelerated: at least one direction is on the ring path. */
 static inline bool stream_is_direct(const struct rsk_stats_stream *s)
 {
 	return s->reason == RSK_REASON_DIRECT && (s->tx == RSK_PATH_RING || s->rx == RSK_PATH_RING);

@@ -26,7 +26,9 @@ const struct request_row *request_row(enum request_state state)
 
 /* ---- the segment ---- */
 
-/* @fd was opened for reading: is it the file that was copied, and will it keep its size? */
+/*
+ * @fd is open for reading. Whether it is the file that was copied, and is sealed against shrinking.
+ */
 static bool is_segment(int fd, const struct segment *seg)
 {
 	struct stat st;
@@ -45,7 +47,7 @@ static int map_for_writing(int fd, struct rsk_stats_segment **live)
 	void *p;
 	int rw, err = 0;
 
-	/* Once more by the descriptor that was looked at: nothing else is ever opened for writing. */
+	/* Reopens the verified descriptor, so that no other file is opened for writing. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	rw = open(path, O_RDWR | O_CLOEXEC);
 	if (rw < 0)
@@ -59,7 +61,7 @@ static int map_for_writing(int fd, struct rsk_stats_segment **live)
 	return err;
 }
 
-/* Among the descriptors of one process. -ENOENT: not there. */
+/* Looks for the segment in the descriptors of one process. -ENOENT: it is not there. */
 static int open_at(pid_t pid, const struct segment *seg, struct rsk_stats_segment **live)
 {
 	char path[32];
@@ -109,8 +111,9 @@ static bool same_stream(const struct rsk_stats_stream *live, const struct rsk_st
 }
 
 /*
- * The word is read before the rest is compared, and swapped only if it is the same still: a record that another stream
- * gets in between has another life in it.
+ * The request word is read (ACQUIRE) before the rest of the record is compared, and is exchanged
+ * only if it is still the same. If another stream gets the record in between, the generation in the
+ * word differs.
  */
 enum request_state request_put(struct rsk_stats_stream *live, const struct rsk_stats_stream *seen,
 			       enum rsk_stats_request kind, uint64_t *word)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* request.h - an operator's wish, written into a stream's record, and what comes of it. */
+/*
+ * request.h - writes an operator request (rsock demote, promote) into a stream's live record, and
+ * checks it.
+ */
 #ifndef RSK_TOOLS_REQUEST_H
 #define RSK_TOOLS_REQUEST_H
 
 #include "scan.h"
 
-/* What has come of it: state, word, exit status, sentence. */
+/* The states of a request: X(state, token, exit status, sentence). */
 #define REQUEST_ROWS(X)                                                                            \
 	X(DONE, "done", EXIT_OK, "done")                                                           \
 	X(GIVEN_UP, "given-up", EXIT_NO, "it was given up before, and stays on TCP")               \
@@ -35,19 +38,21 @@ struct request_row {
 const struct request_row *request_row(enum request_state state);
 
 /*
- * The live segment that @seg is a copy of, mapped for writing, for munmap(). It is opened by way of a process that
- * holds it, and is the same file, sealed against shrinking. 0; -EACCES: not ours to write; -ENOENT: gone; -errno.
+ * Maps the live segment that @seg is a copy of, for writing; the caller calls munmap(). The file is
+ * opened through /proc/PID/fd of a process that holds it, and is verified to be the same file and
+ * sealed against shrinking. 0; -EACCES: no permission to write; -ENOENT: gone; other -errno.
  */
 int segment_open(const struct segment *seg, struct rsk_stats_segment **live);
 
 /*
- * Writes the wish into @live, if that still is the stream that @seen is a copy of. REQUEST_WAITING, and *word what was
- * written; REQUEST_GIVEN_UP, REQUEST_GONE, REQUEST_TOO_OLD: nothing was. Pure but for that word.
+ * Writes the request into @live, if that is still the stream that @seen is a copy of. Returns
+ * REQUEST_WAITING, and *word is the word that was written; or REQUEST_DONE, REQUEST_GIVEN_UP,
+ * REQUEST_GONE or REQUEST_TOO_OLD, and nothing was written. Changes nothing else.
  */
 enum request_state request_put(struct rsk_stats_stream *live, const struct rsk_stats_stream *seen,
 			       enum rsk_stats_request kind, uint64_t *word);
 
-/* What has become of it by now: any of the states but DENIED and TOO_OLD. Pure. */
+/* The present state of the request @word: any state but DENIED and TOO_OLD. Pure. */
 enum request_state request_check(const struct rsk_stats_stream *live, uint64_t word);
 
 #endif /* RSK_TOOLS_REQUEST_H */

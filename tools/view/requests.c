@@ -14,14 +14,14 @@
 
 #define LOOK_NS 2000000
 
-/* A segment, mapped once however many of its streams are meant. */
+/* A live segment, mapped once for all of its streams. */
 struct mapping {
 	const struct segment *seg;
 	struct rsk_stats_segment *live; /* NULL: err says why */
 	int err;
 };
 
-/* ---- which ---- */
+/* ---- finding the streams ---- */
 
 static int streams_of(const struct target *target, const struct host *host, struct streams *out)
 {
@@ -44,7 +44,7 @@ static int streams_of(const struct target *target, const struct host *host, stru
 	}
 }
 
-/* Those of them that the library has, at the near end; or at the other one, where an address was named. */
+/* Selects the streams that have a record at the near end; for an address, also at the far end. */
 static int choose(const struct target *target, const struct streams *streams, struct requests *all)
 {
 	all->at = calloc(streams->count + 1, sizeof(*all->at));
@@ -77,7 +77,7 @@ int requests_find(const struct target *target, struct requests *out)
 
 	memset(out, 0, sizeof(*out));
 	err = host_take(target->pid, &out->host);
-	/* A process that is gone, or whose namespace cannot be seen. */
+	/* The process has ended, or its namespace cannot be read. */
 	if (err && err != -ENOMEM && target->pid)
 		err = host_take(0, &out->host);
 	if (!err)
@@ -90,7 +90,7 @@ int requests_find(const struct target *target, struct requests *out)
 	return err;
 }
 
-/* ---- the wish ---- */
+/* ---- writing and waiting ---- */
 
 static const struct mapping *map_segment(struct requests *all, const struct segment *seg)
 {
@@ -124,7 +124,7 @@ static bool unsettled(enum request_state state)
 	return state == REQUEST_WAITING || state == REQUEST_ASKED;
 }
 
-/* Looks once at each that is not settled. True: there are still such. */
+/* Checks each unsettled request once. True: some are still unsettled. */
 static bool look(struct requests *all)
 {
 	bool more = false;
@@ -132,7 +132,7 @@ static bool look(struct requests *all)
 	for (struct requested *w = all->at; w < all->at + all->count; w++) {
 		if (unsettled(w->state))
 			w->state = request_check(w->live, w->word);
-		/* Nobody says that a process was killed. */
+		/* A killed process leaves its record open. */
 		if (unsettled(w->state) && kill((pid_t)w->seen->pid, 0) && errno == ESRCH)
 			w->state = REQUEST_GONE;
 		more |= unsettled(w->state);

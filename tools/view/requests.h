@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* requests.h - one wish of all the streams that a target stands for: found, written, waited for. */
+/*
+ * requests.h - one operator request to all streams of a target: finds the streams, writes the
+ * request and waits. For rsock demote and promote.
+ */
 #ifndef RSK_TOOLS_REQUESTS_H
 #define RSK_TOOLS_REQUESTS_H
 
 #include "streams.h"
 #include "request.h"
 
-/* One stream end that is wished for. */
+/* One stream end that gets the request. */
 struct requested {
 	struct end end;			     /* borrowed from the host */
 	struct rsk_stats_stream *live;	     /* in its mapping; NULL: state says why */
-	const struct segment *seg;	     /* borrowed: the copy that it was found in */
-	const struct rsk_stats_stream *seen; /* and its record there */
+	const struct segment *seg;	     /* borrowed: the copy in which it was found */
+	const struct rsk_stats_stream *seen; /* its record in that copy */
 	uint64_t word;
 	enum request_state state;
 };
@@ -21,15 +24,17 @@ struct requests {
 	struct host host;
 	struct requested *at;
 	size_t count;
-	size_t without; /* streams of processes without the library */
+	size_t without; /* streams without a record, of processes without the library */
 	struct mapping *mapping;
 	size_t mappings;
 };
 
-/* The streams of a target that the library has. 0; -errno: no /proc, no memory. */
+/*
+ * Finds the streams of a target that have a record of the library. 0; -errno: no /proc, no memory.
+ */
 int requests_find(const struct target *target, struct requests *out);
 
-/* Wishes it of all of them, and waits until it is done, or so long. */
+/* Writes the request to all of them; waits until all are settled, at most @wait_ns. */
 void requests_write(struct requests *all, enum rsk_stats_request kind);
 void requests_await(struct requests *all, uint64_t wait_ns);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * scan.c - finds the statistics segments of running processes.
+ * scan.c - finds the statistics segments of running processes; see scan.h.
  *
- * A segment is a memfd that some process holds open; any process may name a memfd
- * "rsock-stat" and fill it with anything, so a copy is taken and checked.  Processes
- * come and go meanwhile: what cannot be opened is passed over.
+ * A segment is a memfd that some process holds open. Any process may name a memfd "rsock-stat" and
+ * fill it with anything, so the tool takes a copy and checks it. Processes start and end during the
+ * scan: what cannot be opened is skipped.
  */
 #include "scan.h"
 
@@ -36,7 +36,7 @@ static bool copy_is_valid(const struct rsk_stats_segment *seg)
 	       h->stream_bytes == sizeof(seg->stream[0]);
 }
 
-/* False: there are fewer. */
+/* Reads exactly @bytes at offset @from. False: there are fewer. */
 static bool read_bytes(int fd, void *to, size_t bytes, size_t from)
 {
 	size_t have = 0;
@@ -54,8 +54,8 @@ static bool read_bytes(int fd, void *to, size_t bytes, size_t from)
 }
 
 /*
- * A copy of the segment, as far as its records were ever used: of most processes that is a few, of 4 MiB. Or NULL with
- * errno: EAGAIN, it is only being made; EPROTO, it is not one of ours.
+ * Copies the segment up to the last record that was ever used; most processes use a few of its 4
+ * MiB. NULL with errno: EAGAIN, the segment is still being created; EPROTO, not of this version.
  */
 static struct rsk_stats_segment *copy_take(int fd)
 {
@@ -91,7 +91,7 @@ static int holder_add(struct segment *seg, pid_t pid)
 	return 0;
 }
 
-/* Takes in what fd is a descriptor of; holds for process pid. */
+/* Adds the segment that @fd refers to, and process @pid as its holder. 0 or -ENOMEM. */
 static int segment_meet(struct segment **list, int fd, pid_t pid)
 {
 	struct segment **at, *seg;
@@ -146,7 +146,7 @@ static int process_scan(struct segment **list, int proc, const char *pid_name)
 
 		if (n != (ssize_t)strlen(LINK_TEXT) || memcmp(target, LINK_TEXT, (size_t)n) != 0)
 			continue;
-		/* It may be something else by now: opening it must not wait. */
+		/* It may be another file by now; opening it must not block. */
 		seg_fd = openat(fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		if (seg_fd < 0)
 			continue;
@@ -235,7 +235,7 @@ void segment_comm(const struct segment *seg, uint32_t pid, char comm[static 16])
 			return;
 		}
 	}
-	/* A process that found no record of its own. */
+	/* The process has no process record: all were in use. */
 	memset(comm, 0, 16);
 	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);

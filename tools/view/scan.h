@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* scan.h - the statistics segments of running processes. */
+/*
+ * scan.h - copies of the statistics segments of running processes, for all commands that show
+ * streams.
+ */
 #ifndef RSK_TOOLS_SCAN_H
 #define RSK_TOOLS_SCAN_H
 
@@ -8,41 +11,41 @@
 #include <sys/types.h>
 
 /*
- * One statistics segment: the tool's own copy, checked, and the live processes that
- * hold it.  Owned by the list it is in.
+ * One statistics segment: the tool's own checked copy, and the live processes that hold it. Owned
+ * by the list that it is in.
  */
 struct segment {
 	struct segment *next;
 	dev_t dev;
 	ino_t ino;
-	uint64_t taken_ns;		/* when it was copied (monotonic) */
-	struct rsk_stats_segment *copy; /* records behind its high_water were never used */
+	uint64_t taken_ns;		/* time of the copy (monotonic) */
+	struct rsk_stats_segment *copy; /* records from its high_water on were never used */
 	pid_t *holders;
 	size_t holder_count;
 };
 
-/* Whose processes are looked through. */
+/* Whose processes are scanned. */
 enum scan_whose {
 	SCAN_MINE, /* of this effective user */
-	SCAN_ALL,  /* all that can be opened: for root, everybody's */
+	SCAN_ALL,  /* all that can be opened; for root, those of all users */
 };
 
 /*
- * Finds the segments of processes.  *out is a list in the order of the lowest pid, to be freed with segments_free().
- * Returns 0 or -errno (no /proc, no memory).
+ * Finds the segments of processes. *out is a list in the order of the lowest pid, to be freed with
+ * segments_free(). Returns 0 or -errno (no /proc, no memory).
  */
 int segments_scan(enum scan_whose whose, struct segment **out);
 void segments_free(struct segment *list);
 bool segment_held_by(const struct segment *seg, uint32_t pid);
 
-/* The program's name, from the process's record or /proc; "" if it is gone. */
+/* The program's name, from the process's record or /proc; "" if the process is gone. */
 void segment_comm(const struct segment *seg, uint32_t pid, char comm[static 16]);
 
 /* --- names.c ----------------------------------------------------------------------------- */
 
 /*
- * Into the copies, the addresses of open streams that have none yet: a process looks for those after some calls only.
- * What cannot be found out stays as it is.
+ * In the copies, fills in the addresses of open streams that have none yet, because the library
+ * reads them only after some calls. A stream whose addresses cannot be found stays as it is.
  */
 void segments_name(struct segment *list);
 

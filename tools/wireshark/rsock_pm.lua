@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 --
--- rsock_pm.lua - the port mapper's protocol for Wireshark and tshark (4.0 and later).
+-- rsock_pm.lua - dissector of the port mapper's protocol for Wireshark and tshark (4.0 and later).
 --
--- One layout for PMReq, PMAccept, PMAck and PMDeny (include/rsock/pm_wire.h), the one of iwpmd: UDP port 3935,
--- sdp-portmapper. What is an error here is what the codec refuses (mapper/wire/pm_msg.c), what is a note is what it
--- ignores; only messages without an error are matched with each other.
+-- PMReq, PMAccept, PMAck and PMDeny have one layout (include/rsock/pm_wire.h), which is iwpmd's: UDP port 3935,
+-- sdp-portmapper. The dissector reports as an error what the codec (mapper/wire/pm_msg.c) rejects, and as a note
+-- what the codec ignores. Only messages without an error are matched with each other.
 --
 --   tshark -X lua_script:rsock_pm.lua -r capture.pcap -Y 'rsockpm.op == 3'
 --   ln -s /usr/share/rsock/rsock_pm.lua ~/.local/lib/wireshark/plugins/   for every start
@@ -80,10 +80,10 @@ for _, item in pairs(e) do
 	table.insert(pm.experts, item)
 end
 
--- ---- transactions: named (AssocHandle, CpIPaddr, CpPort), as in rsk_pm_msg_answers() ----
+-- ---- transactions: identified by (AssocHandle, CpIPaddr, CpPort), as in rsk_pm_msg_answers() ----
 
-local transactions -- by name: op -> the first message of that kind
-local frames -- by frame number: what the first pass found out about it
+local transactions -- by identity: op -> the first message of that kind
+local frames -- by frame number: the result of track()
 
 function pm.init()
 	transactions = {}
@@ -94,7 +94,7 @@ local function same_place(a, b)
 	return a.ap_port == b.ap_port and a.ap_ip == b.ap_ip
 end
 
--- What this message is to those before it. Called once a frame, in order.
+-- Relates a message to the earlier ones of its transaction. Called once for each frame, in order.
 local function track(msg)
 	local key = string.format("%d/%d/%s/%s", msg.ipv, msg.cp_port, msg.assoc_handle, msg.cp_ip)
 	local t = transactions[key]
@@ -130,7 +130,7 @@ local function add_link(tree, field, msg)
 end
 
 local function add_time(tree, field, from, to)
-	local ns = math.floor((to.time - from.time) * 1e9 + 0.5) -- Lua has the times as doubles, of seconds
+	local ns = math.floor((to.time - from.time) * 1e9 + 0.5) -- Lua gets the times as doubles, in seconds
 
 	tree:add(field, NSTime.new(math.floor(ns / 1e9), ns % 1e9)):set_generated()
 end
@@ -165,7 +165,7 @@ end
 
 -- ---- one message ----
 
--- What follows an IPv4 address in its 16 bytes is no part of it. Returns the address as a string of bytes.
+-- An IPv4 address is the first 4 of the 16 bytes; the rest is spare. Returns the address as a string of bytes.
 local function add_address(tree, tvb, offset, ipv, field4, field6)
 	local raw = tvb:raw(offset, 16)
 
@@ -200,7 +200,7 @@ local function add_magic(tree, tvb)
 	return msg
 end
 
--- The two mapped fields: only a PMReq that is long enough has them, and only where they name an address.
+-- Adds the two mapped fields. Only a PMReq of at least 64 bytes with a nonzero mapped address has them.
 local function add_mapped(tree, tvb, msg)
 	local long = msg.op == REQ and tvb:len() >= LONG_BYTES
 	local port = tvb(2, 2)
@@ -250,7 +250,7 @@ local function add_body(tree, tvb, msg)
 	end
 	tree:add(f.upgrade, msg.cp_port ~= 0):set_generated()
 	add_mapped(tree, tvb, msg)
-	-- What the receiver reads of it, and nothing that it ignores.
+	-- Only the fields that the receiver reads.
 	msg.body = string.format("%d/%s/%s/%s", msg.ap_port, msg.ap_ip, msg.mapped or "",
 		msg.op == ACCEPT and tvb(1, 1):uint() or "")
 	msg.bad = msg.bad or not ok
@@ -313,7 +313,7 @@ function pm.dissector(tvb, pinfo, root)
 	if msg.op == DENY then
 		tree:add_proto_expert_info(e.deny)
 	end
-	-- A datagram that an ICMP error quotes was not sent here.
+	-- A datagram quoted in an ICMP error was not sent in this frame.
 	if not pinfo.in_error_pkt then
 		msg.number, msg.time = pinfo.number, pinfo.rel_ts
 		if not pinfo.visited or not frames[msg.number] then
