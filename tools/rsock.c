@@ -29,14 +29,14 @@ static void help(void)
 {
 	puts("usage: rsock <command> [options]\n"
 	     "\n"
-	     "Runs programs with librsock.so, shows how their TCP streams travel, and says why some do not.\n"
+	     "Runs programs with librsock.so; shows which path their TCP streams use, and why.\n"
 	     "\n"
 	     "commands:");
 	for (size_t i = 0; i < ROWS(commands); i++)
 		printf("  %-10s %s\n", commands[i]->name, commands[i]->help);
 	puts("\n"
-	     "  --help     this text, with --json for programs; after a command: the command's options\n"
-	     "  --version  the version\n"
+	     "  --help     print this text, with --json as JSON; after a command: its options\n"
+	     "  --version  print the version\n"
 	     "\n"
 	     "exit status:");
 	for (size_t i = 0; i < ROWS(exits); i++)

@@ -218,8 +218,8 @@ def the_tool(t):
     t.check("draining" in rsock(b, "policy", "show"), "show")
     t.equal(rsock(b, "drain", "--undo", "r0"), "r0 is up\n", "drain --undo")
     t.check("no such device" in rsock(b, "drain", "none", expect=1), "drain of nothing")
-    t.check("stays so" in rsock(b, "policy", "reload"), "reload")
-    t.check("is right" in rsock(b, "policy", "check", t.path("rsockd2.conf")), "check")
+    t.check("promises stay valid" in rsock(b, "policy", "reload"), "reload")
+    t.check("is valid" in rsock(b, "policy", "check", t.path("rsockd2.conf")), "check")
     with open(t.path("wrong.conf"), "w") as file:
         file.write("nonsense: 1\n")
     t.check("nonsense" in rsock(b, "policy", "check", t.path("wrong.conf"), expect=1),
@@ -244,7 +244,7 @@ def as_the_readme_says(t):
         with open(path, "w") as file:
             file.write(text.replace("10.0.0.2", f"10.0.0.{host.number}")
                        + f"control: {host.control}\nlocal: {host.local}\n")
-        t.check("is right" in t.run([t.tool, "policy", "check", path], preload=False), "check")
+        t.check("is valid" in t.run([t.tool, "policy", "check", path], preload=False), "check")
         host.restart()
         ip("-n", host.ns, "route", "add", "10.0.0.0/24", "dev", "lan")
     explained = b.run([t.tool, "policy", "explain", "--socket", b.control, "--side", "ap",

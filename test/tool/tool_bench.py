@@ -42,7 +42,8 @@ def nothing_to_gain(t):
 
 @case(60)
 def what_cannot_be_compared(t):
-    says(t, ask(t, "bench", "false", expect=3).err(), "status 1", "nothing can be compared")
+    says(t, ask(t, "bench", "false", expect=3).err(), "status 1",
+         "there is nothing to compare")
     ask(t, "bench", "--", "no-such-program", expect=127)
     ask(t, "bench", "/etc/passwd", expect=126)
     ask(t, "bench", expect=2)
@@ -50,7 +51,7 @@ def what_cannot_be_compared(t):
     # It fails only with the library: that is an answer.
     script = 'case "$LD_PRELOAD" in *librsock.so*) exit 9;; esac'
     says(t, ask(t, "bench", "sh", "-c", script, expect=1).err(),
-         "status 9 where librsock.so is preloaded")
+         "status 9 when librsock.so is preloaded")
     # With librsock.so in the environment, the run without it really has none.
     ask(t, "bench", "--rounds", 6, "sh", "-c",
         'test -z "$RSOCK_DISABLE" || case "$LD_PRELOAD" in *librsock.so*) exit 9;; esac',

@@ -123,7 +123,8 @@ def two_sided_and_on_tcp(t):
     t.equal((told["accelerated"], told["stream"]["end"]["reason"]), (False, "no-peer"), "answer")
     t.equal(told["stream"]["other_end"]["reason"], "no-preload", "the other end")
     server, port = redis(t)
-    says(t, ask(t, "check", "--echo", "127.0.0.1", port, expect=3).err(), "it does not")
+    says(t, ask(t, "check", "--echo", "127.0.0.1", port, expect=3).err(),
+         "the server does not")
     says(t, ask(t, "check", "--echo", "127.0.0.1", t.free_port(), expect=3).err(), "refused")
 
 

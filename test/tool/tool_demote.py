@@ -110,7 +110,7 @@ def who_sleeps_hears_of_it_later(t):
     server, port = redis(t)
     client = paired_client(t, port)
     says(t, ask(t, "demote", "--wait", "0.1", client.pid, expect=3).out(),
-         "it hears of it at its next one",
+         "its next call reads the request",
          "sends by ring")
     told = ask_json(t, "demote", "--wait", 0, client.pid, expect=3)
     t.equal((told["done"], told["streams"][0]["result"]), (0, "waiting"), f"{told}")
@@ -136,7 +136,8 @@ def each_end_has_its_say(t):
     until_reason(t, server.pid, "direct")
     for pid in (server.pid, client.pid):
         ask(t, "demote", *PATIENT, pid)
-    says(t, ask(t, "promote", "--wait", "0.3", server.pid, expect=1).out(), "heard; the other end")
+    says(t, ask(t, "promote", "--wait", "0.3", server.pid, expect=1).out(),
+         "seen; one of the two ends")
     t.equal(paths(t, server.pid), {("tcp", "tcp")}, "paths while one end keeps it there")
     ask(t, "promote", *PATIENT, client.pid)
     until_reason(t, server.pid, "direct")
@@ -155,7 +156,7 @@ def before_it_is_paired(t):
     t.equal((stream["tx"], stream["rx"], stream["reason"], stream["link"]),
             ("tcp", "tcp", "operator", 0), "pinned")
     says(t, ask(t, "demote", "--wait", 0, client.pid, expect=3).out(),
-         "it hears of it at its next one")
+         "its next call reads the request")
     ask(t, "promote", "--wait", 0, client.pid, expect=3)
     t.until(lambda: client.go(50) or paths(t, client.pid) == {("ring", "ring")}, 30,
             "the stream to be paired")
@@ -262,7 +263,7 @@ def what_is_not_there(t):
         t.until(lambda: ask_json(t, "why", server.pid, expect=None)["streams"], 15,
                 "the connection")
         says(t, ask(t, "demote", server.pid, expect=3).out(),
-             "no stream of a process with librsock.so")
+             "no stream there is of a process with librsock.so")
         t.equal(ask_json(t, "demote", server.pid, expect=3)["without_library"], 1,
                 "streams without the library")
     # A descriptor that is no connection.

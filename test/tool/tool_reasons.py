@@ -147,7 +147,7 @@ def namespaces(t):
 
 def no_peer(t):
     Pair(t, with_library=(True, False)).says("no-peer", ("server",),
-                                             cure="Start it again by 'rsock run -- PROGRAM', or "
+                                             cure="Start it again with 'rsock run -- PROGRAM', or "
                                              "with LD_PRELOAD in its environment.").end()
     direct(t)
 
@@ -185,7 +185,7 @@ def inherited(t):
                    "why to say inherited")
     t.check(told[1].startswith("None; sockets that a program opens"), f"cure: {told}")
     text = ask(t, "why", f":{pair.port}", expect=1).out()
-    t.check("has the socket through exec" in text and "raw system calls" in text, text)
+    t.check("got the socket through exec" in text and "raw system calls" in text, text)
     pair.end()
 
 

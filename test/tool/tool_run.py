@@ -100,13 +100,13 @@ def another_c_library(t):
     for name in (program, script):
         proc = ask(t, "run", name, expect=7)
         t.equal(proc.out(), "-\n", "its LD_PRELOAD")
-        says(t, proc.err(), "another C library", "plain TCP")
+        says(t, proc.err(), "C library other than glibc", "plain TCP")
         told = ask_json(t, "run", name)
-        says(t, told["warning"], "another C library")
+        says(t, told["warning"], "C library other than glibc")
         t.check("LD_PRELOAD" not in told["environment"], f"LD_PRELOAD: {told}")
         t.check("LD_PRELOAD" not in ask(t, "run", "--print", name).out(), "LD_PRELOAD is printed")
-        says(t, ask(t, "bench", "--rounds", 6, name, expect=1).err(), "another C library",
-             "nothing can be compared")
+        says(t, ask(t, "bench", "--rounds", 6, name, expect=1).err(), "C library other than glibc",
+             "there is nothing to compare")
     # Where LD_PRELOAD names the library already, it is taken out; the other entries stay.
     t.run(["musl-gcc", "-shared", "-nostdlib", "-o", t.path("other.so"), "-x", "c", "/dev/null"],
           preload=False)

@@ -131,11 +131,11 @@ def a_static_end(t):
         client.sendall(b"x")
         t.equal(client.recv(1), b"x", "echo")
         says(t, ask(t, "why", f"127.0.0.1:{port}", expect=1).out(), "is linked statically",
-             "linked dynamically")
+             "dynamically linked")
         says(t, ask(t, "why", f"0@{listener.pid}", expect=1).out(),
              f"({listener.pid}) is linked statically",
              f"({os.getpid()}), runs without librsock.so")
-        says(t, ask(t, "why", f"2@{listener.pid}", expect=3).out(), "no such socket")
+        says(t, ask(t, "why", f"2@{listener.pid}", expect=3).out(), "not a socket")
     listener.expected_signals.add(signal.SIGKILL)
 
 
@@ -153,10 +153,10 @@ def other_users(t):
     t.equal(told["unreadable_processes"], 0, "unreadable to root")
     t.equal(told["processes"][0]["user"], "nobody", "user")
     proc = ask(t, "why", mine.pid, expect=3, before=AS_NOBODY)
-    says(t, proc.out(), "cannot be looked into", "Ask as its user or as root")
+    says(t, proc.out(), "cannot be read", "Run rsock as the process's user or as root")
     proc = ask(t, "why", theirs.pid, expect=1, before=AS_NOBODY)
     says(t, proc.out(), f"redis-server ({theirs.pid}) runs with librsock.so",
-         "The other end is held by a process of user root that cannot be looked into")
+         "The other end is held by a process of user root that cannot be read")
     told = ask_json(t, "why", f":{port}", expect=1, before=AS_NOBODY)
     t.check(told["unreadable_processes"] > 0, "nobody may not see root's processes")
     t.equal(told["streams"][0]["other_end"]["pid"], None, "the process that he may not see")
@@ -230,7 +230,8 @@ def what_is_no_question(t):
                   ["--nonsense"]):
         says(t, ask(t, "why", *words, expect=2).err(), "usage: rsock why")
     nobody_there = t.free_port()
-    says(t, ask(t, "why", f"127.0.0.1:{nobody_there}", expect=3).out(), "nobody on this host")
+    says(t, ask(t, "why", f"127.0.0.1:{nobody_there}", expect=3).out(),
+         "no connection to or from this address")
     says(t, ask(t, "why", "no-such-host.invalid:80", expect=3).err(), "no-such-host.invalid")
 
 

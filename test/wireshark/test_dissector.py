@@ -167,7 +167,7 @@ class Messages(unittest.TestCase):
                 ("AssocHandle", no_handle, {"assoc_handle"}),
                 ("ApPort", patched(req, o4=0, o5=0), {"ap_port"}),
                 ("both", patched(no_handle, o4=0, o5=0), {"assoc_handle", "ap_port"}),
-                ("PMAccept of no address", accept[:32] + bytes(16), {"ap_ip"})]
+                ("PMAccept without an address", accept[:32] + bytes(16), {"ap_ip"})]
         rows = read(at(*(there(data) for _, data, _ in cases)))
         self.assertEqual(len(rows), len(cases))
         for (name, data, experts), row in zip(cases, rows):

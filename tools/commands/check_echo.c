@@ -99,8 +99,8 @@ int check_probe(const struct check *check)
 	int err = fd < 0 ? fd : probe(fd, check, &p50_ns, &p99_ns, &stream), status;
 
 	status = json_print(json_pack("{s:s?,s:i,s:o,s:o,s:o}", "error",
-				      err == -EBADMSG	? "it does not echo" :
-				      err == -ETIMEDOUT ? "it does not answer" :
+				      err == -EBADMSG	? "the server does not echo" :
+				      err == -ETIMEDOUT ? "the server does not answer" :
 				      err		? strerror(-err) :
 							  NULL,
 				      "rounds", (int)ECHO_ROUNDS, "p50_ns", json_u64(p50_ns),
@@ -129,7 +129,7 @@ static json_t *half(const struct check *check, enum launch_way way, const char *
 	if (status >= 0 && out)
 		got = json_loads(out, 0, &error);
 	if (!got)
-		failure("the test's own process failed: %s",
+		failure("the process of the test failed: %s",
 			status < 0 ? strerror(-status) : "no answer");
 	free(out);
 	free(host);
@@ -149,7 +149,7 @@ static void tell_end(const char *which, json_t *end)
 	const char *sentence = text_of(end, "sentence");
 
 	printf("%s: %s (%" JSON_INTEGER_FORMAT "): sends by %s, receives by %s; %s%s%s\n", which,
-	       *text_of(end, "comm") ? text_of(end, "comm") : "a process that cannot be seen",
+	       *text_of(end, "comm") ? text_of(end, "comm") : "a process that cannot be read",
 	       json_integer_value(json_object_get(end, "pid")),
 	       *text_of(end, "tx") ? text_of(end, "tx") : "tcp",
 	       *text_of(end, "rx") ? text_of(end, "rx") : "tcp", text_of(end, "reason"),
@@ -165,7 +165,8 @@ static void tell(const struct check *check, json_t *plain, json_t *preloaded, js
 	       json_is_true(json_object_get(stream, "accelerated")) ? "accelerated" : "on TCP");
 	tell_end("this end", json_object_get(stream, "end"));
 	tell_end("the other", json_object_get(stream, "other_end"));
-	printf("round trip of 64 bytes, median of %u: %.2f us without librsock.so, %.2f us with it\n",
+	printf("round trip of 64 bytes, median of %u: "
+	       "%.2f us without librsock.so, %.2f us with it\n",
 	       ECHO_ROUNDS, tcp_us, now_us);
 	if (*text_of(stream, "cure"))
 		printf("Cure: %s\n", text_of(stream, "cure"));

@@ -108,7 +108,7 @@ static void judge_remote(int fd, uint64_t deadline_ns, struct verdict *v)
 		return;
 	}
 	v->would = ANSWER_YES;
-	v->how = "the port mapper there has a place for it, by RDMA";
+	v->how = "the port mapper of the other host maps it to RDMA";
 }
 
 /* The server's process cannot be read: it is another user's. */
@@ -120,8 +120,8 @@ static void judge_unseen(const struct sock_row *socket, int fd, uint64_t deadlin
 
 	v->would = theirs ? ANSWER_NO : ANSWER_UNKNOWN;
 	v->view = theirs ? reason_view(RSK_REASON_OTHER_USER) :
-			   (struct view){ "unseen", "The server's process cannot be looked into.",
-					  "Ask as its user or as root." };
+			   (struct view){ "unseen", "The server's process cannot be read.",
+					  "Run rsock as its user or as root." };
 }
 
 /* The server's process has the library; checks the other obstacles. */
@@ -240,14 +240,14 @@ static int tell_json(const char *address, const struct verdict *v)
 static void tell(const char *address, const struct verdict *v)
 {
 	static const char *const would[] = {
-		[ANSWER_UNKNOWN] = "Whether a stream to it would be accelerated cannot be told",
+		[ANSWER_UNKNOWN] = "It is unknown whether a stream to it would be accelerated",
 		[ANSWER_NO] = "A stream to it stays on TCP",
-		[ANSWER_YES] = "A stream to it would be accelerated, once it has earned it",
+		[ANSWER_YES] = "A stream to it would be accelerated, once it has earned promotion",
 	};
 
 	if (v->proc) {
-		printf("%s: %s by\n", address,
-		       v->accepted ? "accepted" : "not accepted yet; listened to");
+		printf("%s: %s\n", address,
+		       v->accepted ? "accepted by" : "not accepted yet; the listener:");
 		proc_print(v->proc);
 	} else {
 		printf("%s: connected\n", address);
@@ -275,7 +275,7 @@ int check_server(const struct check *check)
 
 	if (fd < 0) {
 		fprintf(stderr, "rsock: %s port %s: %s\n", check->host, check->port,
-			fd == -EHOSTUNREACH ? "there is no such host, or no way to it" :
+			fd == -EHOSTUNREACH ? "there is no such host, or no route to it" :
 					      strerror(-fd));
 		return EXIT_UNKNOWN;
 	}
@@ -288,7 +288,7 @@ int check_server(const struct check *check)
 	wait_accepted(&far, now_ns() + timeout_ns);
 	err = look(&near, fd, now_ns() + timeout_ns, &host, &v);
 	if (err)
-		return failure("cannot look through /proc: %s", strerror(-err));
+		return failure("cannot read /proc: %s", strerror(-err));
 	rsk_addr_text(near.family, near.peer, near.peer_port, address);
 	if (check->json)
 		err = tell_json(address, &v);

@@ -33,9 +33,9 @@ enum {
 };
 
 static const struct option_row options[] = {
-	{ "--rounds", "N", "runs of each way, 6 at the least (10)" },
-	{ "--policy", "KEY=VALUE", "a knob of the library, as of rsock run: ring-kb=64" },
-	{ "--output", NULL, "let the command's standard output through, to standard error" },
+	{ "--rounds", "N", "number of runs of each kind, at least 6 (10)" },
+	{ "--policy", "KEY=VALUE", "a knob of the library, as for rsock run: ring-kb=64" },
+	{ "--output", NULL, "copy the command's standard output to standard error" },
 	{ "--json", NULL, "one JSON object on one line" },
 	{ NULL, NULL, NULL },
 };
@@ -88,8 +88,8 @@ static int told_failure(int status, enum launch_way way)
 {
 	if (status < 0)
 		return failure("cannot start it: %s", strerror(-status));
-	fprintf(stderr, "rsock: the command ends with status %d%s; nothing can be compared\n",
-		status, way == LAUNCH_PRELOADED ? " where librsock.so is preloaded" : "");
+	fprintf(stderr, "rsock: the command exits with status %d%s; there is nothing to compare\n",
+		status, way == LAUNCH_PRELOADED ? " when librsock.so is preloaded" : "");
 	return status == EXIT_NOT_FOUND || status == EXIT_CANNOT_RUN ? status :
 	       way == LAUNCH_PRELOADED				     ? EXIT_NO :
 								       EXIT_UNKNOWN;
@@ -181,13 +181,14 @@ static int print_text(const struct bench *b, const struct outcome *o)
 	const struct travelled *t = &b->travelled;
 	char ring[16], all[16];
 
-	printf("%zu rounds each, in turns; median, least and most\n", b->rounds);
+	printf("%zu rounds each, alternating; median, minimum and maximum\n", b->rounds);
 	print_times(b, LAUNCH_PLAIN, o->seconds[LAUNCH_PLAIN]);
 	print_times(b, LAUNCH_PRELOADED, o->seconds[LAUNCH_PRELOADED]);
 	printf("%s: %.2f times as fast (95 %%: %.2f to %.2f)\n", verdict(o), o->gain, o->low,
 	       o->high);
 	if (!t->streams) {
-		puts("its processes noted no TCP streams: none, or no exit(), or no library in them");
+		puts("no TCP streams in the statistics: its processes had none, did not call "
+		     "exit(), or ran without the library");
 		return EXIT_OK;
 	}
 	printf("streams of its processes: %" PRIu64 " of %" PRIu64
@@ -241,7 +242,7 @@ static int bench(struct bench *b)
 	if (status)
 		return status;
 	if (outcome_of(b, &o))
-		return failure("no interval can be had from %zu rounds", b->rounds);
+		return failure("no interval can be computed from %zu rounds", b->rounds);
 	status = b->json ? print_json(b, &o) : print_text(b, &o);
 	return status ? status : o.low > 1 && b->travelled.direct ? EXIT_OK : EXIT_NO;
 }
@@ -279,7 +280,7 @@ static int run(const struct command *self, int argc, char **argv)
 	if (warning)
 		fprintf(stderr, "rsock: %s %s\n", argv[a.at], warning);
 	if (!program_takes_preload(program_kind(b.path))) {
-		fputs("rsock: it runs without librsock.so alone; nothing can be compared\n",
+		fputs("rsock: it runs only without librsock.so; there is nothing to compare\n",
 		      stderr);
 		return EXIT_NO;
 	}
@@ -288,12 +289,12 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command cmd_bench = {
 	.name = "bench",
-	.help = "is a command faster with librsock.so? runs it with and without, in turns",
+	.help = "run a command with librsock.so and without it, in turns, and compare the times",
 	.words = "[--] COMMAND [ARGUMENT...]",
-	.details =
-		"What it connects to is to run with the library already; its own servers get it too.\n"
-		"Exit status 0: faster, and streams were accelerated; 1: not (no gain: the interval has 1 in it);\n"
-		"3: the command fails by itself.",
+	.details = "A server that the command connects to must already run with the library;\n"
+		   "programs that the command starts get it too.\n"
+		   "Exit status 0: faster, and streams were accelerated; 1: not faster, or the\n"
+		   "interval contains 1 (no gain); 3: the command fails without the library.",
 	.options = options,
 	.program = true,
 	.run = run,

@@ -31,11 +31,12 @@ enum {
 static const struct option_row options[] = {
 	{ "--json", NULL, "one JSON object on one line" },
 	{ "--timeout", "SECONDS", "how long to wait for the server (2), for promotion (15)" },
-	{ "--echo", NULL, "the server echoes: send until promoted, and time round trips" },
-	{ "--serve", NULL, "be that server, with librsock.so, on PORT alone" },
-	{ "--bind", "ADDRESS", "--serve: listen there, not on loopback" },
-	{ "--once", NULL, "--serve: end with the first client" },
-	{ "--probe", NULL, "one half of --echo: as this process was started, JSON" },
+	{ "--echo", NULL,
+	  "the server echoes: send until the stream is promoted, and time round trips" },
+	{ "--serve", NULL, "be that server, with librsock.so; the only argument is PORT" },
+	{ "--bind", "ADDRESS", "--serve: listen at this address, not on loopback" },
+	{ "--once", NULL, "--serve: exit after the first client" },
+	{ "--probe", NULL, "one half of --echo, with the environment of this process; JSON" },
 	{ NULL, NULL, NULL },
 };
 
@@ -53,13 +54,13 @@ static int serve(const char *bind, const char *port, bool once, char **argv)
 		if (getenv("RSOCK_CHECK_SERVE"))
 			return failure("librsock.so was not loaded");
 		if (launch_own_path(own))
-			return failure("this tool's own file is not to be found");
+			return failure("cannot find this tool's own file");
 		status = start_prepare(own, library, path);
 		if (status)
 			return status;
 		setenv("RSOCK_CHECK_SERVE", "1", 1);
 		execv(path, argv);
-		return failure("cannot start anew: %s", strerror(errno));
+		return failure("cannot execute this tool again: %s", strerror(errno));
 	}
 	n = echo_listen(bind, port, fds);
 	if (n < 0)
@@ -94,7 +95,7 @@ static int words_split(const struct command *self, char *words[2], int n, bool p
 		}
 	} else if (n != (port_alone ? 1 : 2)) {
 		return usage_error(self, "%s",
-				   port_alone ? "PORT alone is needed" :
+				   port_alone ? "PORT is needed, and nothing else" :
 						"HOST and PORT are needed");
 	} else if (port_alone) {
 		words[1] = words[0];
@@ -118,7 +119,7 @@ static int run(const struct command *self, int argc, char **argv)
 			return a.status;
 		if (arg == ARG_WORD) {
 			if (n == 2)
-				return usage_error(self, "one server at a time: '%s'", a.value);
+				return usage_error(self, "only one server: '%s'", a.value);
 			words[n++] = a.argv[a.at - 1];
 			continue;
 		}
@@ -126,12 +127,13 @@ static int run(const struct command *self, int argc, char **argv)
 		if (arg == OPT_BIND)
 			bind = a.value;
 		if (arg == OPT_TIMEOUT && parse_seconds(a.value, &check.timeout_ns))
-			return usage_error(self, "--timeout '%s': seconds, to a day", a.value);
+			return usage_error(self, "--timeout '%s': must be seconds, at most a day",
+					   a.value);
 	}
 	if ((bind || set[OPT_ONCE]) && !set[OPT_SERVE])
-		return usage_error(self, "--bind and --once go with --serve");
+		return usage_error(self, "--bind and --once need --serve");
 	if (set[OPT_SERVE] && (set[OPT_ECHO] || set[OPT_PROBE]))
-		return usage_error(self, "--serve is the other end");
+		return usage_error(self, "--serve excludes --echo and --probe");
 	status = words_split(self, words, n, set[OPT_SERVE]);
 	if (status)
 		return status;
@@ -147,12 +149,14 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command cmd_check = {
 	.name = "check",
-	.help = "would a stream to this server be accelerated? connects, looks, and tells",
+	.help = "tell whether a stream to this server would be accelerated",
 	.words = "HOST PORT",
 	.details =
-		"Without --echo nothing is sent: the process that accepts is looked at. With it, both ends are tried:\n"
-		"rsock check --serve PORT there, rsock check --echo HOST PORT here.\n"
-		"Exit status 0: accelerated, or would be; 1: not; 3: no connection, no echo, or not to be told.",
+		"Without --echo it sends nothing and examines the process that accepts.\n"
+		"With --echo it tests both ends: rsock check --serve PORT there,\n"
+		"rsock check --echo HOST PORT here.\n"
+		"Exit status 0: accelerated, or would be; 1: not; 3: no connection, no echo, or\n"
+		"unknown.",
 	.options = options,
 	.run = run,
 };

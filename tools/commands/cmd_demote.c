@@ -20,8 +20,8 @@ enum {
 };
 
 static const struct option_row options[] = {
-	{ "--all", NULL, "every stream that the target stands for, be it several" },
-	{ "--wait", "SECONDS", "how long to wait until it is done; 0: not at all (2)" },
+	{ "--all", NULL, "every stream that the target stands for, also if there are several" },
+	{ "--wait", "SECONDS", "how long to wait until it is done; 0: do not wait (2)" },
 	{ "--json", NULL, "one JSON object on one line" },
 	{ NULL, NULL, NULL },
 };
@@ -111,10 +111,10 @@ static int tell(const struct order *r, const struct requests *all)
 	}
 	if (!all->count)
 		puts(all->without ?
-			     "no stream of a process with librsock.so there; rsock why tells more" :
+			     "no stream there is of a process with librsock.so; see rsock why" :
 			     "no such stream");
 	if (!all->count && all->host.holders.unreadable)
-		printf("%zu processes of other users could not be looked into; as root they can.\n",
+		printf("%zu processes of other users could not be read; run rsock as root.\n",
 		       all->host.holders.unreadable);
 	return status(r, all);
 }
@@ -125,9 +125,9 @@ static int serve(const struct command *self, const struct order *r)
 	int err = requests_find(&r->target, &all), rc;
 
 	if (err) {
-		rc = failure("cannot look through /proc: %s", strerror(-err));
+		rc = failure("cannot read /proc: %s", strerror(-err));
 	} else if (all.count > 1 && !r->all) {
-		rc = usage_error(self, "these are %zu streams: name one, or --all", all.count);
+		rc = usage_error(self, "these are %zu streams: name one, or use --all", all.count);
 	} else {
 		requests_write(&all, r->kind);
 		requests_await(&all, r->wait_ns);
@@ -150,7 +150,7 @@ static int run(const struct command *self, int argc, char **argv)
 		if (arg == ARG_STOP)
 			return a.status;
 		if (arg == ARG_WORD && what)
-			return usage_error(self, "one thing at a time: '%s'", a.value);
+			return usage_error(self, "only one target is allowed: '%s'", a.value);
 		if (arg == ARG_WORD)
 			what = a.value;
 		r.all |= arg == OPT_ALL;
@@ -171,22 +171,22 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command cmd_demote = {
 	.name = "demote",
-	.help = "take a live stream back to TCP, both ways, until it is promoted",
+	.help = "move a live stream back to TCP in both directions, until rsock promote",
 	.words = "PID | FD@PID | PID:FD | ADDRESS:PORT",
-	.details =
-		"Exit status 0: done; 3: not there, not ours, or it has not made the calls yet that it takes (the\n"
-		"request stands). More than one stream only with --all.",
+	.details = "Exit status 0: done; 3: no such stream, no permission, or it has not made the\n"
+		   "necessary calls yet (the request stays). More than one stream only with --all.",
 	.options = options,
 	.run = run,
 };
 
 const struct command cmd_promote = {
 	.name = "promote",
-	.help = "give a live stream back to shared memory, or let it earn that at once",
+	.help = "move a live stream back to shared memory, or let it earn promotion at once",
 	.words = "PID | FD@PID | PID:FD | ADDRESS:PORT",
 	.details =
-		"Exit status 0: done; 1: it was given up before, or is not accelerated yet (the request stands); 3: not\n"
-		"there, not ours, or it has made no call yet. More than one stream only with --all.",
+		"Exit status 0: done; 1: it was given up before, or is not accelerated yet (the\n"
+		"request stays); 3: no such stream, no permission, or it has made no call yet.\n"
+		"More than one stream only with --all.",
 	.options = options,
 	.run = run,
 };

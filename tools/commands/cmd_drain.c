@@ -11,7 +11,7 @@ enum {
 };
 
 static const struct option_row options[] = {
-	{ "--undo", NULL, "take it into use again" },
+	{ "--undo", NULL, "use the device again" },
 	{ "--socket", "PATH", "the daemon's control socket (" DAEMON_SOCKET ")" },
 	{ "--json", NULL, "one JSON object on one line" },
 	{ NULL, NULL, NULL },
@@ -54,7 +54,7 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command cmd_drain = {
 	.name = "drain",
-	.help = "no new sessions on a device; new ones are moved by a changed address",
+	.help = "place no new sessions on a device; existing ones continue",
 	.words = "DEVICE",
 	.options = options,
 	.run = run,

@@ -37,13 +37,13 @@ static int tell(const json_t *answer)
 		return EXIT_OK;
 	}
 	if (strcmp(outcome, "not-asked") == 0)
-		printf("not asked for: this host's policy says %s (nearest rule %s)\n",
+		printf("not asked: this host's policy says %s (nearest rule %s)\n",
 		       text(answer, "verdict"), text(answer, "rule"));
 	else if (strcmp(outcome, "refused") == 0)
 		printf("refused by %s: that host's policy, or there is no such service\n",
 		       text(asked, "ip"));
 	else
-		printf("no answer from %s port %d: no rsockd or iwpmd is heard there\n",
+		printf("no answer from %s port %d: no rsockd or iwpmd answers there\n",
 		       text(asked, "ip"), (int)json_integer_value(json_object_get(asked, "port")));
 	return EXIT_NO;
 }
@@ -87,7 +87,7 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command cmd_map = {
 	.name = "map",
-	.help = "ask, through rsockd, for the RDMA address of a service",
+	.help = "ask rsockd for the RDMA address of a service",
 	.words = "HOST PORT",
 	.options = options,
 	.run = run,

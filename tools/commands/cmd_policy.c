@@ -17,7 +17,8 @@ enum {
 };
 
 static const struct option_row options[] = {
-	{ "--side", "SIDE", "explain: whose side decides, cp or ap (cp)" },
+	{ "--side", "SIDE",
+	  "explain: the side that decides, cp (connecting) or ap (accepting); default: cp" },
 	{ "--socket", "PATH", "the daemon's control socket (" DAEMON_SOCKET ")" },
 	{ "--json", NULL, "one JSON object on one line" },
 	{ NULL, NULL, NULL },
@@ -50,7 +51,7 @@ static int check(const struct asked *q)
 	if (rc)
 		printf("%s\n", error);
 	else
-		printf("%s is right\n", q->words[1]);
+		printf("%s is valid\n", q->words[1]);
 	return rc ? EXIT_NO : EXIT_OK;
 }
 
@@ -92,7 +93,7 @@ static int show(const struct asked *q)
 	int rc;
 
 	if (q->n != 1)
-		return usage_error(q->self, "policy show takes nothing more");
+		return usage_error(q->self, "policy show takes no other argument");
 	rc = daemon_ask(q->path, "GET", "/v1/devices", NULL, &answer);
 	if (rc != EXIT_OK)
 		return rc;
@@ -118,14 +119,14 @@ static int reload(const struct asked *q)
 	int rc;
 
 	if (q->n != 1)
-		return usage_error(q->self, "policy reload takes nothing more");
+		return usage_error(q->self, "policy reload takes no other argument");
 	rc = daemon_ask(q->path, "POST", "/v1/reload", json_object(), &answer);
 	if (rc != EXIT_OK)
 		return rc;
 	if (q->json)
 		return json_print(answer);
 	json_decref(answer);
-	printf("read anew; what was promised stays so\n");
+	printf("read again; promises stay valid\n");
 	return EXIT_OK;
 }
 
@@ -167,7 +168,7 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command cmd_policy = {
 	.name = "policy",
-	.help = "rsockd's rules: check a file, explain a decision, show what is promised",
+	.help = "check rsockd's configuration, explain its decisions, show what it has promised",
 	.words = "check FILE | explain HOST PORT | show | reload",
 	.options = options,
 	.run = run,

@@ -49,7 +49,7 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command cmd_reasons = {
 	.name = "reasons",
-	.help = "what each reason code means, and its cure",
+	.help = "list each reason code, its meaning and its cure",
 	.options = options,
 	.run = run,
 };

@@ -21,8 +21,8 @@ enum {
 
 static const struct option_row options[] = {
 	KNOB_ROWS(KNOB_OPTION){ "--policy", "KEY=VALUE",
-				"one of the above by its name: ring-kb=64" },
-	{ "--print", NULL, "say what would be run, and with which environment; run nothing" },
+				"one of the options above by its name: ring-kb=64" },
+	{ "--print", NULL, "print what would be run, and with which environment; run nothing" },
 	{ "--json", NULL, "the same as one JSON object on one line" },
 	{ NULL, NULL, NULL },
 };
@@ -109,10 +109,10 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command cmd_run = {
 	.name = "run",
-	.help = "runs a program with librsock.so",
+	.help = "run a program with librsock.so",
 	.words = "[--] PROGRAM [ARGUMENT...]",
 	.details =
-		"The program takes the place of rsock: its exit status is the program's.\n"
+		"The program replaces the rsock process, so the exit status is the program's.\n"
 		"The library is the one that RSOCK_LIBRARY names, else the one beside this tool.",
 	.options = options,
 	.program = true,

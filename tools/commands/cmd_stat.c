@@ -23,8 +23,8 @@ enum {
 static const struct option_row options[] = {
 	{ "--json", NULL, "one JSON object on one line" },
 	{ "--pid", "N", "this process only" },
-	{ "--all", NULL, "every user's processes, as far as they can be read" },
-	{ "--interval", "SECONDS", "look twice, and show rates between the two" },
+	{ "--all", NULL, "processes of all users, as far as they can be read" },
+	{ "--interval", "SECONDS", "read twice, and show the rates between the two readings" },
 	{ NULL, NULL, NULL },
 };
 
@@ -142,7 +142,7 @@ static int print_json(const struct request *req, const struct segment *list)
 	json_write(&j, req, list);
 	if (j.len > bytes) {
 		free(buf);
-		return failure("the processes changed while they were looked at");
+		return failure("the processes changed while they were read");
 	}
 	fwrite(buf, 1, j.len, stdout);
 	free(buf);
@@ -238,9 +238,9 @@ static int print_table(const struct request *req, const struct segment *list)
 		}
 	}
 	if (!shown)
-		puts("no streams: no process of this user has TCP streams that librsock follows");
+		puts("no streams: no process of this user has TCP streams that librsock tracks");
 	if (unrecorded)
-		printf("%" PRIu64 " streams found no place in the statistics\n", unrecorded);
+		printf("%" PRIu64 " streams have no record: the statistics are full\n", unrecorded);
 	return EXIT_OK;
 }
 
@@ -248,7 +248,7 @@ static int look(const struct request *req, struct segment **list)
 {
 	int err = segments_scan(req->whose, list);
 
-	return err ? failure("cannot look through /proc: %s", strerror(-err)) : EXIT_OK;
+	return err ? failure("cannot read /proc: %s", strerror(-err)) : EXIT_OK;
 }
 
 static int show(struct request *req)
@@ -293,19 +293,19 @@ static int run(const struct command *self, int argc, char **argv)
 			req.whose = SCAN_ALL;
 		if (arg == OPT_PID) {
 			if (parse_number(a.value, 1, INT_MAX, &pid))
-				return usage_error(self, "'%s' is not the number of a process",
-						   a.value);
+				return usage_error(self, "'%s' is not a process number", a.value);
 			req.pid = (uint32_t)pid;
 		}
 		if (arg == OPT_INTERVAL && parse_seconds(a.value, &req.interval_ns))
-			return usage_error(self, "--interval '%s': seconds, to a day", a.value);
+			return usage_error(self, "--interval '%s': must be seconds, at most a day",
+					   a.value);
 	}
 	return show(&req);
 }
 
 const struct command cmd_stat = {
 	.name = "stat",
-	.help = "how each stream of this user's programs travels",
+	.help = "show which path each stream of this user's programs uses",
 	.options = options,
 	.run = run,
 };

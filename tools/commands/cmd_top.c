@@ -19,13 +19,13 @@ enum {
 };
 
 static const struct option_row options[] = {
-	{ "-d", "SECONDS", "from one look to the next (2)" },
-	{ "-n", "COUNT", "tables, then it ends" },
-	{ "-b", NULL, "batch: print the tables one after the other, without a terminal" },
-	{ "--sort", "KEY", "rate, bytes, pid or reason" },
+	{ "-d", "SECONDS", "time between two readings (2)" },
+	{ "-n", "COUNT", "print so many tables, then exit" },
+	{ "-b", NULL, "batch mode: print the tables one after the other, without a terminal" },
+	{ "--sort", "KEY", "the sort key: rate, bytes, pid or reason" },
 	{ "--pid", "N", "this process only" },
-	{ "--all", NULL, "every user's processes, as far as they can be read" },
-	{ "--json", NULL, "batch, one JSON object a line" },
+	{ "--all", NULL, "processes of all users, as far as they can be read" },
+	{ "--json", NULL, "batch mode, one JSON object per line" },
 	{ NULL, NULL, NULL },
 };
 
@@ -70,7 +70,7 @@ static int batch(const struct top_request *req, bool json)
 	}
 	segments_free(before);
 	segments_free(now);
-	return err ? failure("cannot look through /proc: %s", strerror(-err)) : status;
+	return err ? failure("cannot read /proc: %s", strerror(-err)) : status;
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -89,11 +89,12 @@ static int run(const struct command *self, int argc, char **argv)
 		if (arg == OPT_ALL)
 			req.whose = SCAN_ALL;
 		if (arg == OPT_DELAY && parse_seconds(a.value, &req.interval_ns))
-			return usage_error(self, "-d '%s': seconds, to a day", a.value);
+			return usage_error(self, "-d '%s': must be seconds, at most a day",
+					   a.value);
 		if (arg == OPT_COUNT && parse_number(a.value, 1, UINT64_MAX, &req.count))
-			return usage_error(self, "-n '%s': a number from 1", a.value);
+			return usage_error(self, "-n '%s': must be a number from 1", a.value);
 		if (arg == OPT_PID && parse_number(a.value, 1, INT_MAX, &pid))
-			return usage_error(self, "'%s' is not the number of a process", a.value);
+			return usage_error(self, "'%s' is not a process number", a.value);
 		if (arg == OPT_SORT) {
 			sort = top_sort_named(a.value);
 			if (sort < 0)
@@ -108,9 +109,9 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command cmd_top = {
 	.name = "top",
-	.help = "the streams that move most, on a screen that renews itself",
-	.details =
-		"Keys: q ends; r, b, p, w: by rate, bytes, process, reason; arrows and page keys scroll.",
+	.help = "show the busiest streams on a screen that is refreshed",
+	.details = "Keys: q quits; r, b, p and w sort by rate, bytes, process and reason;\n"
+		   "arrows and page keys scroll.",
 	.options = options,
 	.run = run,
 };

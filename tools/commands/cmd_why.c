@@ -21,7 +21,7 @@ enum {
 
 static const struct option_row options[] = {
 	{ "--json", NULL, "one JSON object on one line, of all streams" },
-	{ "--limit", "N", "streams that are explained in words (50)" },
+	{ "--limit", "N", "number of streams that are explained in words (50)" },
 	{ NULL, NULL, NULL },
 };
 
@@ -85,10 +85,11 @@ static int ask_descriptor(struct inquiry *q)
 		return err;
 	if (!q->json)
 		printf("  descriptor %d: %s\n", q->target.fd,
-		       !inode ? "there is no such socket, or it cannot be seen" :
-		       !row ? "no TCP socket of the process's network namespace; nothing else is accelerated" :
+		       !inode ? "not a socket, or it cannot be read" :
+		       !row   ? "not a TCP socket of the process's network namespace; "
+				"nothing else is accelerated" :
 		       row->state == TCP_LISTEN ?
-			      "a listening socket: connections accepted from it may be accelerated" :
+			      "a listening socket; accepted connections may be accelerated" :
 			      "not connected");
 	if (!inode || !row || row->state != TCP_LISTEN)
 		q->verdict = inode ? ANSWER_NO : ANSWER_UNKNOWN;
@@ -113,7 +114,7 @@ static void listeners(struct inquiry *q, const struct addresses *where)
 			continue;
 		h = holders_of(&q->host.holders, row->inode, &n);
 		if (!h && !q->json)
-			printf("A process of user %s listens that cannot be looked into.\n",
+			printf("A listening process of user %s cannot be read.\n",
 			       user_text(user, row->uid));
 		for (size_t k = 0; h && k < n; k++) {
 			if (h[k].pid == last)
@@ -178,14 +179,14 @@ static int answer(struct inquiry *q)
 	}
 	json_decref(streams);
 	if (q->streams.count > q->limit)
-		printf("  and %zu streams more (--limit, --json)\n",
+		printf("  and %zu more streams (--limit, --json)\n",
 		       q->streams.count - (size_t)q->limit);
 	if (!q->streams.count && q->target.kind == TARGET_ADDRESS)
-		puts("  nobody on this host is connected to or from there");
+		puts("  no connection to or from this address on this host");
 	else if (!q->streams.count && q->target.kind == TARGET_PID && q->verdict != ANSWER_UNKNOWN)
 		puts("  it has no TCP connections now");
 	if (hidden)
-		printf("%zu processes of other users could not be looked into; as root they can.\n",
+		printf("%zu processes of other users could not be read; run rsock as root.\n",
 		       hidden);
 	return exits[q->verdict];
 }
@@ -203,7 +204,7 @@ static int ask(struct inquiry *q)
 	if (err && err != -ENOMEM && q->target.pid)
 		err = host_take(0, &q->host);
 	if (err)
-		return failure("cannot look through /proc: %s", strerror(-err));
+		return failure("cannot read /proc: %s", strerror(-err));
 	q->procs = json_array();
 	err = askers[q->target.kind](q);
 	status = err ? failure("%s", strerror(-err)) : answer(q);
@@ -224,7 +225,7 @@ static int run(const struct command *self, int argc, char **argv)
 		if (arg == ARG_STOP)
 			return a.status;
 		if (arg == ARG_WORD && what)
-			return usage_error(self, "one thing at a time: '%s'", a.value);
+			return usage_error(self, "only one target is allowed: '%s'", a.value);
 		if (arg == ARG_WORD)
 			what = a.value;
 		q.json |= arg == OPT_JSON;
@@ -240,11 +241,12 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command cmd_why = {
 	.name = "why",
-	.help = "why a process, a descriptor or the streams of an address stay on TCP, and the cure",
+	.help = "explain why a process, a descriptor or the streams of an address stay on TCP",
 	.words = "PID | FD@PID | PID:FD | ADDRESS:PORT",
 	.details =
-		"Exit status 0: all of its streams are accelerated (without any: they would be); 1: not all are;\n"
-		"3: not there, or not to be read. :PORT stands for any address.",
+		"Exit status 0: all of its streams are accelerated (if there are none: they would\n"
+		"be); 1: not all are; 3: the target does not exist or cannot be read.\n"
+		":PORT stands for any address.",
 	.options = options,
 	.run = run,
 };

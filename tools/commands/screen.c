@@ -63,7 +63,7 @@ static int draw(struct screen *s)
 	for (int y = 0; y < page() && s->first + (size_t)y < top.count; y++)
 		put_line(3 + y, top_line(&top.row[s->first + (size_t)y], line));
 	if (!top.count)
-		put_line(3, "no process of this user has TCP streams that librsock follows");
+		put_line(3, "no process of this user has TCP streams that librsock tracks");
 	refresh();
 	top_free(&top);
 	return 0;
@@ -157,7 +157,7 @@ int top_screen(struct top_request *req)
 
 	terminal = isatty(STDOUT_FILENO) ? newterm(NULL, stdout, stdin) : NULL;
 	if (!terminal)
-		return failure("there is no terminal to draw on; -b prints tables");
+		return failure("standard output is not a terminal; -b prints tables");
 	sigaction(SIGINT, &end, NULL);
 	sigaction(SIGTERM, &end, NULL);
 	cbreak();
@@ -170,5 +170,5 @@ int top_screen(struct top_request *req)
 	delscreen(terminal);
 	segments_free(s.before);
 	segments_free(s.now);
-	return err ? failure("cannot look through /proc: %s", strerror(-err)) : EXIT_OK;
+	return err ? failure("cannot read /proc: %s", strerror(-err)) : EXIT_OK;
 }

@@ -179,7 +179,8 @@ const char *top_summary(const struct top *top, char line[static TOP_LINE])
 	char ring[16], tcp[16];
 
 	snprintf(line, TOP_LINE,
-		 "%zu streams, %zu accelerated; %s/s by rings, %s/s by TCP, both ways at each end",
+		 "%zu streams, %zu accelerated; %s/s by rings, %s/s by TCP, both directions at "
+		 "each end",
 		 top->count, top->direct, size_text(ring, top->ring_rate),
 		 size_text(tcp, top->tcp_rate));
 	return line;

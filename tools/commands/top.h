@@ -12,10 +12,10 @@
 
 /* X(code, token, key on the keyboard, meaning) */
 #define TOP_SORTS(X)                                                                               \
-	X(RATE, "rate", 'r', "bytes a second, both ways")                                          \
+	X(RATE, "rate", 'r', "bytes per second, both directions")                                  \
 	X(BYTES, "bytes", 'b', "bytes since the stream began")                                     \
 	X(PID, "pid", 'p', "process")                                                              \
-	X(REASON, "reason", 'w', "why it is on TCP; those first")
+	X(REASON, "reason", 'w', "reason; streams on TCP first")
 
 enum top_sort {
 #define X(code, token, key, help) TOP_SORT_##code,

@@ -40,11 +40,10 @@ int knob_set(const struct command *cmd, int knob, const char *value)
 	if (!k->value)
 		value = k->fixed;
 	else if (k->most && parse_number(value, k->least, k->most, &number))
-		return usage_error(cmd,
-				   "%s '%s': a number from %" PRIu64 " to %" PRIu64 " is wanted",
+		return usage_error(cmd, "%s '%s': must be a number from %" PRIu64 " to %" PRIu64,
 				   k->option, value, k->least, k->most);
 	else if (strcmp(k->option, "--log") == 0 && !is_level(value))
-		return usage_error(cmd, "--log '%s': off, error, info or debug is wanted", value);
+		return usage_error(cmd, "--log '%s': must be off, error, info or debug", value);
 	else if (!*value)
 		return usage_error(cmd, "%s needs %s", k->option, k->value);
 	return setenv(k->variable, value, 1) ? failure("no memory") : 0;
@@ -81,7 +80,7 @@ int knob_set_pair(const struct command *cmd, const char *pair)
 		if (knobs[i].value && same_key(pair, len, knobs[i].option))
 			return knob_set(cmd, i, pair + len + 1);
 	return usage_error(cmd,
-			   "no policy '%.*s'; such are spin-us, ring-kb, earn-calls, earn-bytes",
+			   "unknown policy '%.*s'; known: spin-us, ring-kb, earn-calls, earn-bytes",
 			   (int)len, pair);
 }
 

@@ -17,18 +17,19 @@ struct command;
 #define KNOB_ROWS(X)                                                                               \
 	X("--log", "RSOCK_LOG", "LEVEL", 0, 0, NULL, "off, error, info or debug")                  \
 	X("--log-file", "RSOCK_LOG_FILE", "FILE", 0, 0, NULL,                                      \
-	  "where the log goes; else standard error")                                               \
-	X("--no-spin", "RSOCK_SPIN_US", NULL, 0, 0, "0", "who waits sleeps at once")               \
+	  "file for the log; default: standard error")                                             \
+	X("--no-spin", "RSOCK_SPIN_US", NULL, 0, 0, "0", "a waiter sleeps at once")                \
 	X("--spin-us", "RSOCK_SPIN_US", "N", 0, 1000000, NULL,                                     \
-	  "microseconds a waiter looks before it sleeps, at the most")                             \
+	  "microseconds for which a waiter spins before it sleeps, at most")                       \
 	X("--ring-kb", "RSOCK_RING_KB", "N", 16, 16384, NULL, "size of a ring")                    \
 	X("--earn-calls", "RSOCK_EARN_CALLS", "N", 0, UINT32_MAX, NULL,                            \
-	  "calls after which a stream has earned promotion")                                       \
+	  "number of calls after which a stream has earned promotion")                             \
 	X("--earn-bytes", "RSOCK_EARN_BYTES", "N", 0, UINT64_MAX, NULL,                            \
-	  "bytes after which it has")                                                              \
+	  "number of bytes after which a stream has earned promotion")                             \
 	X("--stat-file", "RSOCK_STAT_FILE", "FILE", 0, 0, NULL,                                    \
-	  "statistics are appended here when a process exits, JSON by lines")                      \
-	X("--daemon", "RSOCK_DAEMON", "SOCKET", 0, 0, NULL, "where rsockd serves processes")
+	  "when a process exits its statistics are appended here, one line of JSON")               \
+	X("--daemon", "RSOCK_DAEMON", "SOCKET", 0, 0, NULL,                                        \
+	  "the socket at which rsockd serves processes")
 
 /* The number of knobs: rsock run's own options are numbered from here. */
 enum {

@@ -22,7 +22,7 @@ int start_find(const char *name, char library[static PATH_MAX], char path[static
 	int err = library_find(library);
 
 	if (err)
-		return failure("no %s: %s cannot be read; RSOCK_LIBRARY says where it is",
+		return failure("no %s: %s cannot be read; set RSOCK_LIBRARY to its path",
 			       LIBRARY_FILE, library);
 	err = program_find(name, path);
 	return err ? start_failed(name, -err) : 0;
@@ -46,16 +46,17 @@ const char *start_warning(const char *path)
 	const char *off = getenv("RSOCK_DISABLE");
 
 	if (off && *off && *off != '0')
-		return "has librsock.so switched off: RSOCK_DISABLE is set";
+		return "runs with librsock.so switched off: RSOCK_DISABLE is set";
 	if (program_is_secure(path, getuid(), getgid()))
-		return "is set-uid, set-gid or has file capabilities: the loader ignores LD_PRELOAD there";
+		return "is set-uid, set-gid or has file capabilities: "
+		       "the loader ignores LD_PRELOAD then";
 	switch (program_kind(path)) {
 	case PROGRAM_STATIC:
 		return "is linked statically: no library can be preloaded into it";
 	case PROGRAM_FOREIGN:
 		return "is for another machine or word size than librsock.so";
 	case PROGRAM_OTHER_LIBC:
-		return "uses another C library than glibc, which librsock.so needs";
+		return "uses a C library other than glibc, which librsock.so needs";
 	default:
 		return NULL;
 	}

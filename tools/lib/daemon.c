@@ -110,7 +110,7 @@ static int understand(const char *text, json_t **answer)
 		status = strtol(text + 9, NULL, 10);
 	*answer = body ? json_loads(body + 4, 0, &error) : NULL;
 	if (!*answer)
-		return failure("the daemon's answer is not what it should be");
+		return failure("the daemon's answer is not valid");
 	if (status == 200)
 		return EXIT_OK;
 	fprintf(stderr, "rsock: rsockd: %s\n",
@@ -144,7 +144,7 @@ int daemon_ask(const char *socket_path, const char *method, const char *path, js
 	free(request);
 	if (!text || !n) {
 		free(text);
-		fprintf(stderr, "rsock: rsockd at %s gave no answer\n", socket_path);
+		fprintf(stderr, "rsock: rsockd at %s did not answer\n", socket_path);
 		return EXIT_UNKNOWN;
 	}
 	rc = understand(text, answer);

@@ -17,8 +17,8 @@
 	X(EXIT_OK, 0, "done; where a question was asked: yes")                                     \
 	X(EXIT_NO, 1, "no: not accelerated, would not be, or no gain")                             \
 	X(EXIT_USAGE, 2, "the command line is wrong")                                              \
-	X(EXIT_UNKNOWN, 3, "cannot tell: not there, not to be reached, or not to be read")         \
-	X(EXIT_FAILED, 4, "the tool failed: no memory, no library, output that was not taken")     \
+	X(EXIT_UNKNOWN, 3, "unknown: it does not exist, or cannot be reached or read")             \
+	X(EXIT_FAILED, 4, "the tool failed: no memory, no library, or the output was lost")        \
 	X(EXIT_CANNOT_RUN, 126, "run, bench: the program cannot be executed")                      \
 	X(EXIT_NOT_FOUND, 127, "run, bench: there is no such program")
 

@@ -34,9 +34,10 @@ static struct view view_unfollowed(const struct proc *p)
 		return view_of_reason(RSK_REASON_RAW_CALLS);
 	return (struct view){
 		rsk_reason_token(RSK_REASON_INHERITED),
-		"has the socket through exec (inetd, a re-executed sshd), or by raw system calls, "
+		"got the socket through exec (inetd, a re-executed sshd), or by raw system calls, "
 		"which librsock.so does not see",
-		"None; sockets that a program opens or accepts itself, by libc's calls, are accelerated."
+		"None; sockets that a program opens or accepts itself, through libc, are "
+		"accelerated."
 	};
 }
 
@@ -51,7 +52,7 @@ struct view end_view(const struct end *end)
 		return view_of_reason(end->record->stream->reason);
 	}
 	if (!end->proc)
-		return (struct view){ "unseen", "", "Ask as its user or as root." };
+		return (struct view){ "unseen", "", "Run rsock as its user or as root." };
 	finding = proc_finding(end->proc);
 	row = finding_row(finding);
 	if (finding == FINDING_READY)
@@ -113,7 +114,7 @@ void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t p
 		if (out->far_is_remote)
 			out->far_view = (struct view){
 				"other-host",
-				"is on another host, or in another network namespace of this one",
+				"is on another host, or in another network namespace of this host",
 				""
 			};
 	}
@@ -148,9 +149,8 @@ static const char *way(const struct rsk_stats_stream *s)
 {
 	if (s->tx == s->rx)
 		return "accelerated";
-	return s->tx == RSK_PATH_RING ?
-		       "accelerated in sending; what it receives still comes by TCP" :
-		       "accelerated in receiving; what it sends still goes by TCP";
+	return s->tx == RSK_PATH_RING ? "accelerated when sending; it still receives by TCP" :
+					"accelerated when receiving; it still sends by TCP";
 }
 
 /* A reason's sentence is complete; a finding's continues after the program's name. */
@@ -174,10 +174,9 @@ static void print_near(const struct connection *c)
 		printf("on TCP: %s (%d) %s.\n", end->proc->comm, end->proc->pid,
 		       c->near_view.sentence);
 	else if (end->socket)
-		printf("held by a process of user %s that cannot be looked into\n",
-		       whose(end, user));
+		printf("held by a process of user %s that cannot be read\n", whose(end, user));
 	else
-		puts("there is no such socket any more");
+		puts("the socket no longer exists");
 }
 
 static void print_far(const struct connection *c)
@@ -197,20 +196,19 @@ static void print_far(const struct connection *c)
 	if (end->proc)
 		printf(", %s (%d)", end->proc->comm, end->proc->pid);
 	if (c->far_is_remote)
-		puts(" is on another host, or in another network namespace of this one.");
+		puts(" is on another host, or in another network namespace of this host.");
 	else if (!end->socket && !end->record)
-		puts(" is no socket of this network namespace, or an address is translated.");
+		puts(" is not in this network namespace, or an address is translated.");
 	else if (!end->proc && end->socket && !end->socket->inode)
-		puts(" has not been accepted, or is closed already.");
+		puts(" has not been accepted yet, or is already closed.");
 	else if (!end->proc)
-		printf(" is held by a process of user %s that cannot be looked into.\n",
-		       whose(end, user));
+		printf(" is held by a process of user %s that cannot be read.\n", whose(end, user));
 	else if ((end->record || is_sentence(c->far_view.sentence)) && *c->far_view.token)
 		printf(": %s: %s\n", c->far_view.token, c->far_view.sentence);
 	else if (*c->far_view.token)
 		printf(", %s.\n", c->far_view.sentence);
 	else
-		puts(": nothing stands in the way there.");
+		puts(": nothing there prevents acceleration.");
 	if (end->holders > 1)
 		printf("      %zu processes hold it.\n", end->holders);
 }
@@ -226,7 +224,7 @@ static void print_isolation(const struct connection *c)
 		return;
 	for (unsigned int i = 0; i < RSK_REASON_COUNT; i++)
 		if ((c->apart >> i & 1) && i != c->near.record->stream->reason)
-			printf("      As well: %s: %s\n", rsk_reason_token(i),
+			printf("      Also: %s: %s\n", rsk_reason_token(i),
 			       rsk_reason_row(i)->cure);
 }
 

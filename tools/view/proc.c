@@ -291,21 +291,21 @@ size_t proc_notes(const struct proc *p, char text[static PROC_NOTES][160])
 
 	if (p->seccomp > 0)
 		snprintf(text[n++], 160,
-			 "A seccomp filter is in force; the library stops where the program sets one "
-			 "itself, not for one it was started with.");
+			 "A seccomp filter is in force; it stops the library only if the program "
+			 "has set it itself.");
 	if (p->io_uring == ANSWER_YES)
 		snprintf(text[n++], 160,
-			 "It has an io_uring: what goes through that is not seen by the library.");
+			 "It uses io_uring: the library does not see what goes through it.");
 	/* 16: the descriptors of a link and some doorbells. */
 	if (p->files_seen && p->files_max != UINT64_MAX && p->files + 16 > p->files_max)
 		snprintf(text[n++], 160,
 			 "It has %" PRIu64 " of %" PRIu64
-			 " descriptors (ulimit -n): none may be left for the library.",
+			 " descriptors (ulimit -n) open: none may be left for the library.",
 			 p->files, p->files_max);
 	if (p->address_bytes != UINT64_MAX)
 		snprintf(text[n++], 160,
 			 "Its address space is limited to %" PRIu64
-			 " MiB (ulimit -v): links reserve theirs whole.",
+			 " MiB (ulimit -v): a link reserves its whole range at once.",
 			 p->address_bytes >> 20);
 	return n;
 }

@@ -13,14 +13,13 @@
 	X(DONE, "done", EXIT_OK, "done")                                                           \
 	X(GIVEN_UP, "given-up", EXIT_NO, "it was given up before, and stays on TCP")               \
 	X(ASKED, "asked", EXIT_UNKNOWN,                                                            \
-	  "heard; the other end, or this one, has to make another call first")                     \
+	  "seen; one of the two ends has to make another call first")                              \
 	X(WAITING, "waiting", EXIT_UNKNOWN,                                                        \
-	  "it has made no call yet: it hears of it at its next one")                               \
-	X(OVERRULED, "overruled", EXIT_UNKNOWN, "another request was made meanwhile")              \
+	  "it has made no call yet; its next call reads the request")                              \
+	X(OVERRULED, "overruled", EXIT_UNKNOWN, "another request has replaced this one")           \
 	X(GONE, "gone", EXIT_UNKNOWN, "it has ended")                                              \
-	X(DENIED, "denied", EXIT_UNKNOWN, "its process's statistics may not be written by us")     \
-	X(TOO_OLD, "too-old", EXIT_UNKNOWN,                                                        \
-	  "the process runs a library that knows no such requests")
+	X(DENIED, "denied", EXIT_UNKNOWN, "no permission to write its process's statistics")       \
+	X(TOO_OLD, "too-old", EXIT_UNKNOWN, "its process's library does not support requests")
 
 enum request_state {
 #define X(name, token, status, sentence) REQUEST_##name,
