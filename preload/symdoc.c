@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* symdoc.c - prints docs/symbols.md from symbols.def. A build tool, not part of the library. */
+/*
+ * symdoc.c - prints docs/symbols.md from symbols.def. A build tool that the target symbols-doc
+ * runs; not part of the library.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,28 +18,30 @@ static const struct rsk_row rsk_rows[] = {
 };
 
 static const char rsk_head[] =
-	"# What the library stands in front of\n"
+	"# Symbols that the library replaces\n"
 	"\n"
-	"Made of `preload/symbols.def` by `cmake --build <build> --target symbols-doc`; the unit\n"
-	"test `symbols` compares this page, that table and the exports of `librsock.so`.\n"
+	"Generated from `preload/symbols.def` by `cmake --build <build> --target symbols-doc`; do\n"
+	"not edit. The unit test `symbols` compares this page, that table and the exports of\n"
+	"`librsock.so`.\n"
 	"\n"
 	"| symbol | hook in `preload/` | note |\n"
 	"|---|---|---|\n";
 
 static const char rsk_tail[] =
 	"\n"
-	"Rows of `hook_pass.c` only make the real call; the note says why that is right.\n"
+	"The hooks of `hook_pass.c` only make the real call; the note gives the reason.\n"
 	"\n"
-	"Not in the table, on purpose: `pread`, `pwrite`, `preadv`, `pwritev` and their twins (a\n"
-	"socket has no position: the kernel answers ESPIPE before it looks at a byte);\n"
-	"`fstat`, `isatty`, `sockatmark` (they ask about the companion, which is the application's\n"
-	"own socket); `sigprocmask`, `sigignore` and `sighold` (they install no handler). `fclose`\n"
-	"is in it, since it closes fds unseen; the calls of `hook_open.c`, since the number that\n"
-	"they return may be one that was closed unseen. Of `syscall()` each call that is not passed\n"
-	"straight on has a row in `preload/syscalls.def`.\n"
+	"These are left out on purpose: `pread`, `pwrite`, `preadv`, `pwritev` and their variants\n"
+	"(a socket has no position, so the kernel returns ESPIPE before it reads a byte); `fstat`,\n"
+	"`isatty`, `sockatmark` (they query the TCP socket, which is the application's own);\n"
+	"`sigprocmask`, `sigignore` and `sighold` (they install no handler). `fclose` is in the\n"
+	"table because it closes a descriptor without calling `close`; the calls of `hook_open.c`\n"
+	"are in it because the number that they return may be one that was closed without the\n"
+	"library. For `syscall()`, each system call that is not passed straight to the kernel has a\n"
+	"row in `preload/syscalls.def`.\n"
 	"\n"
-	"Where libc has a symbol in several versions, the hook takes the place of all of them and\n"
-	"calls the default one.\n";
+	"Where libc has several versions of a symbol, the hook replaces all of them and calls the\n"
+	"default version.\n";
 
 int main(void)
 {

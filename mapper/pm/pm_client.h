@@ -49,17 +49,17 @@ struct rsk_pm_client_config {
 	}
 
 #define RSK_PM_CLIENT_COUNTERS(X)                                                                  \
-	X(asked, "questions")                                                                      \
-	X(cached, "of them, answered from memory")                                                 \
-	X(shared, "of them, that another one's transaction answers")                               \
-	X(sends, "PMReq sent, the first of each")                                                  \
+	X(asked, "requests for a mapping")                                                         \
+	X(cached, "of these, answered from the cache")                                             \
+	X(shared, "of these, answered by another one's transaction")                               \
+	X(sends, "PMReq sent, not counting repetitions")                                           \
 	X(repeats, "PMReq sent again")                                                             \
-	X(mapped, "PMAccept")                                                                      \
-	X(refused, "PMDeny")                                                                       \
-	X(unanswered, "given up")                                                                  \
-	X(acks_again, "PMAccept that came again")                                                  \
+	X(mapped, "PMAccept received")                                                             \
+	X(refused, "PMDeny received")                                                              \
+	X(unanswered, "transactions given up without an answer")                                   \
+	X(acks_again, "repeated PMAccept received")                                                \
 	X(strays, "answers that match no transaction")                                             \
-	X(malformed, "datagrams that are none of the protocol's")
+	X(malformed, "datagrams that are not of the protocol")
 
 struct rsk_pm_client_counters {
 #define RSK_PM_CLIENT_FIELD(name, text) uint64_t name;

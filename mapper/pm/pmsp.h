@@ -84,21 +84,21 @@ struct rsk_pmsp_config {
 	}
 
 #define RSK_PMSP_COUNTERS(X)                                                                       \
-	X(requests, "PMReq taken")                                                                 \
-	X(duplicates, "of them, such as came again")                                               \
-	X(accepts, "PMAccept sent, repeated ones not counted")                                     \
+	X(requests, "PMReq received")                                                              \
+	X(duplicates, "of these, repeated ones")                                                   \
+	X(accepts, "PMAccept sent, not counting repetitions")                                      \
 	X(denies, "PMDeny sent")                                                                   \
-	X(acks, "PMAck that were waited for")                                                      \
-	X(links, "links that came as announced")                                                   \
-	X(refused, "links that nobody announced")                                                  \
+	X(acks, "expected PMAck received")                                                         \
+	X(links, "links that arrived as announced")                                                \
+	X(refused, "links that were not announced")                                                \
 	X(repeats, "PMAccept sent again")                                                          \
 	X(expired, "mappings released unused")                                                     \
 	X(replaced, "transactions dropped for a newer one of the same connection")                 \
-	X(evicted, "unacknowledged ones dropped, since the table was full")                        \
-	X(full, "PMReq dropped, since the table was full of acknowledged ones")                    \
-	X(limited, "PMReq dropped, since their source sends too many")                             \
-	X(strays, "PMAck that nobody waited for")                                                  \
-	X(malformed, "datagrams that are none of the protocol's")
+	X(evicted, "unacknowledged transactions dropped because the table was full")               \
+	X(full, "PMReq dropped because the table was full of acknowledged ones")                   \
+	X(limited, "PMReq dropped because their source sent too many")                             \
+	X(strays, "unexpected PMAck received")                                                     \
+	X(malformed, "datagrams that are not of the protocol")
 
 struct rsk_pmsp_counters {
 #define RSK_PMSP_FIELD(name, text) uint64_t name;

@@ -64,16 +64,16 @@ enum rsk_ask_kind {
 };
 
 #define RSK_ASK_COUNTERS(X)                                                                        \
-	X(asked, "questions to the central agent")                                                 \
-	X(leased, "answered by a lease, without a word to it")                                     \
-	X(mapped, "that it agreed to")                                                             \
-	X(refused, "that it refused")                                                              \
-	X(unheard, "that it did not answer in time")                                               \
-	X(skipped, "not asked, since it is silent")                                                \
-	X(full, "not asked, since too many are open")                                              \
+	X(asked, "requests to the central agent")                                                  \
+	X(leased, "requests answered by a lease, without a message")                               \
+	X(mapped, "requests that it granted")                                                      \
+	X(refused, "requests that it refused")                                                     \
+	X(unheard, "requests that it did not answer in time")                                      \
+	X(skipped, "requests not sent because it is silent")                                       \
+	X(full, "requests not sent because too many are open")                                     \
 	X(messages, "messages that it answered")                                                   \
-	X(failures, "messages that it did not answer, or not as it should")                        \
-	X(resumed, "times that it had to be told what is held")
+	X(failures, "messages that it did not answer, or not correctly")                           \
+	X(resumed, "times that it had to be told which leases are held")
 
 struct rsk_ask_counters {
 #define RSK_ASK_FIELD(name, text) uint64_t name;

@@ -22,14 +22,14 @@
 #define RSK_CENTRAL_DEVICES 4096 /* of a node */
 
 #define RSK_CENTRAL_COUNTERS(X)                                                                    \
-	X(questions, "questions of local agents")                                                  \
-	X(granted, "of them, granted")                                                             \
-	X(released, "grants given back")                                                           \
+	X(questions, "requests of local agents")                                                   \
+	X(granted, "of these, granted")                                                            \
+	X(released, "grants returned")                                                             \
 	X(reports, "reports of nodes")                                                             \
-	X(resumed, "grants that nodes told us of")                                                 \
-	X(lost, "nodes that were not heard of any more")                                           \
-	X(expired, "grants released, since their node was lost or started anew")                   \
-	X(unknown_nodes, "messages of nodes that were not known")
+	X(resumed, "grants that nodes reported")                                                   \
+	X(lost, "nodes that no longer report")                                                     \
+	X(expired, "grants released because their node was lost or restarted")                     \
+	X(unknown_nodes, "messages of unknown nodes")
 
 struct rsk_central_counters {
 #define RSK_CENTRAL_FIELD(name, text) uint64_t name;

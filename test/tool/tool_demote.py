@@ -72,7 +72,7 @@ def there_and_back(t):
                 "bytes by TCP")
         t.equal(moved(t, near.pid)[0], before[0], "bytes by ring")
         says(t, ask(t, "why", near.pid, expect=1).out(),
-             "on TCP: operator: An operator took the stream back",
+             "on TCP: operator: An operator moved the stream back",
              "rsock promote")
         # A request for the present state is done at once.
         says(t, ask(t, "demote", *PATIENT, what).out(), "done")

@@ -199,7 +199,7 @@ def raw_calls(t):
     t.spawn([*preloaded(t), program, pair.port], preload=False, name="raw")
     told = t.until(lambda: pair.why()[0].get("client") == "raw-calls" and pair.why(), 20,
                    "why to say raw-calls")
-    t.check(told[1].startswith("None: the library sees libc's calls only"), f"cure: {told}")
+    t.check(told[1].startswith("None: the library sees only libc's calls"), f"cure: {told}")
     pair.end()
 
 

@@ -30,15 +30,16 @@ void rsk_events_open(struct rsk_pma *pma)
 
 void rsk_events_write(const struct rsk_pma *pma, struct evbuffer *out)
 {
-	evbuffer_add_printf(out, "# TYPE rsockd_policy_events counter\n"
-				 "# HELP rsockd_policy_events what happened to devices and node\n");
+	evbuffer_add_printf(out,
+			    "# TYPE rsockd_policy_events counter\n"
+			    "# HELP rsockd_policy_events state changes of devices and the node\n");
 	for (int e = 0; e < RSK_PMA_EVENTS; e++)
 		evbuffer_add_printf(out, "rsockd_policy_events_total{event=\"%s\"} %" PRIu64 "\n",
 				    events[e].name,
 				    rsk_pma_event_count(pma, (enum rsk_pma_event)e));
 	evbuffer_add_printf(out,
 			    "# TYPE rsockd_node_overloaded gauge\n"
-			    "# HELP rsockd_node_overloaded 1: it has too much to do\n"
+			    "# HELP rsockd_node_overloaded 1: the node is overloaded\n"
 			    "rsockd_node_overloaded %d\n",
 			    rsk_pma_overloaded(pma));
 }

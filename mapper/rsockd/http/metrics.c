@@ -18,8 +18,8 @@
 static void counter(struct evbuffer *out, const char *name, const char *help, uint64_t value)
 {
 	evbuffer_add_printf(out,
-			    "# TYPE rsockd_%s counter\n# HELP rsockd_%s %s\nrsockd_%s_total %" PRIu64
-			    "\n",
+			    "# TYPE rsockd_%s counter\n# HELP rsockd_%s %s\nrsockd_%s_total "
+			    "%" PRIu64 "\n",
 			    name, name, help, name, value);
 }
 
@@ -42,15 +42,15 @@ struct device_figure {
 
 static const struct device_figure device_figures[] = {
 	FIGURE(sessions, "sessions that use the device"),
-	FIGURE(rails, "further rails of links that go by the device"),
-	FIGURE(rails_booked, "those that may, without asking"),
-	FIGURE(promised, "sessions that were promised and not begun"),
-	FIGURE(sessions_max, "sessions that it may carry"),
+	FIGURE(rails, "additional rails of links that use the device"),
+	FIGURE(rails_booked, "additional rails that links may use without asking"),
+	FIGURE(promised, "sessions that are promised and not begun"),
+	FIGURE(sessions_max, "maximum number of sessions"),
 	FIGURE(bps, "bits per second promised or in use"),
 	FIGURE(bps_max, "bits per second of its port"),
-	FIGURE(others_bps, "bits per second that others use"),
+	FIGURE(others_bps, "bits per second of other traffic"),
 	FIGURE(memory_maps, "memory maps promised or in use"),
-	FIGURE(memory_maps_max, "memory maps that it holds"),
+	FIGURE(memory_maps_max, "maximum number of memory maps"),
 };
 
 static void devices(struct rsk_daemon *d, struct evbuffer *out)
@@ -72,17 +72,17 @@ static void devices(struct rsk_daemon *d, struct evbuffer *out)
 								  figure->offset));
 	}
 	evbuffer_add_printf(out, "# TYPE rsockd_device_up gauge\n"
-				 "# HELP rsockd_device_up 1: takes new sessions\n");
+				 "# HELP rsockd_device_up 1: it accepts new sessions\n");
 	for (size_t i = 0; i < n; i++)
 		evbuffer_add_printf(out, "rsockd_device_up{device=\"%s\",node=\"%s\"} %d\n",
 				    view[i].name, view[i].node, view[i].state == RSK_PMA_UP);
 	evbuffer_add_printf(out, "# TYPE rsockd_device_soft gauge\n"
-				 "# HELP rsockd_device_soft 1: a software device\n");
+				 "# HELP rsockd_device_soft 1: it is a software device\n");
 	for (size_t i = 0; i < n; i++)
 		evbuffer_add_printf(out, "rsockd_device_soft{device=\"%s\",node=\"%s\"} %d\n",
 				    view[i].name, view[i].node, view[i].soft);
 	evbuffer_add_printf(out, "# TYPE rsockd_device_overloaded gauge\n"
-				 "# HELP rsockd_device_overloaded 1: it has too much to do\n");
+				 "# HELP rsockd_device_overloaded 1: it is overloaded\n");
 	for (size_t i = 0; i < n; i++)
 		evbuffer_add_printf(out, "rsockd_device_overloaded{device=\"%s\",node=\"%s\"} %d\n",
 				    view[i].name, view[i].node, view[i].overloaded);
@@ -96,7 +96,7 @@ static void streams(struct rsk_daemon *d, struct evbuffer *out)
 	rsk_streams_read_anew(&d->local.streams, rsk_clock_ns());
 	rsk_streams_figures(&d->local.streams, &f);
 	evbuffer_add_printf(out, "# TYPE rsockd_streams gauge\n"
-				 "# HELP rsockd_streams streams that are open\n");
+				 "# HELP rsockd_streams open streams\n");
 	for (int m = 0; m < RSK_STREAM_MODES; m++)
 		for (unsigned int r = 0; r < RSK_REASON_COUNT; r++)
 			if (f.open[m][r])
@@ -123,9 +123,9 @@ static void http(struct rsk_daemon *d, struct evbuffer *out)
 
 	gauge(out, "http_connections", "connections to the two HTTP sockets",
 	      control.n + metrics.n);
-	counter(out, "http_refused", "of them, one too many of a user, or of all",
+	counter(out, "http_refused", "connections refused: too many of a user, or of all",
 		control.refused + metrics.refused);
-	counter(out, "http_paused", "times that none were taken for a while",
+	counter(out, "http_paused", "times that no connection was accepted for a while",
 		control.paused + metrics.paused);
 }
 
@@ -134,13 +134,14 @@ static void local(struct rsk_daemon *d, struct evbuffer *out)
 	struct rsk_local *l = &d->local;
 
 	rsk_rendezvous_table_expire(&l->rendezvous, rsk_clock_ns());
-	gauge(out, "processes", "processes of this host that are here", rsk_local_processes(l));
-	gauge(out, "listeners", "listening sockets that they have", l->listeners.n);
+	gauge(out, "processes", "connected processes of this host", rsk_local_processes(l));
+	gauge(out, "listeners", "listening sockets of these processes", l->listeners.n);
 	gauge(out, "rails", "processes that accept rails", l->rails);
 	gauge(out, "sessions", "sessions held for streams of processes", l->sessions.n);
-	gauge(out, "sessions_promised", "of them, such as no stream makes use of yet",
+	gauge(out, "sessions_promised", "of these, sessions that no stream uses yet",
 	      l->sessions.n_promised);
-	gauge(out, "pending_lookups", "ends sought in the last minute that have not met",
+	gauge(out, "pending_lookups",
+	      "ends whose other end was not found, looked up in the last minute",
 	      rsk_rendezvous_table_count(&l->rendezvous));
 #define PUT(name, text) counter(out, "local_" #name, text, l->count.name);
 	RSK_LOCAL_COUNTERS(PUT)
@@ -150,13 +151,20 @@ static void local(struct rsk_daemon *d, struct evbuffer *out)
 	RSK_PORT_TABLES_COUNTERS(PUT)
 #undef PUT
 	http(d, out);
-	counter(out, "log_left_out", "lines that the log was spared", rsk_say_left_out());
-	gauge(out, "statistics_segments", "statistics of processes that are read", l->streams.n);
-	counter(out, "statistics_refused",
-		"of them, such as there was no room for, or that are none", l->streams.refused);
-	counter(out, "statistics_put_off", "readings put off, as their user had had his share",
+	counter(out, "log_left_out", "log lines that were left out", rsk_say_left_out());
+	gauge(out, "statistics_segments",
+	      "statistics segments of processes that are "
+	      "read",
+	      l->streams.n);
+	counter(out, "statistics_refused", "statistics segments refused: too many, or not valid",
+		l->streams.refused);
+	counter(out, "statistics_put_off",
+		"readings put off because the user had used up its "
+		"share",
 		l->streams.put_off);
-	counter(out, "statistics_implausible", "streams that said more than memory can carry",
+	counter(out, "statistics_implausible",
+		"streams whose statistics exceed what memory can "
+		"carry",
 		l->streams.implausible);
 	streams(d, out);
 }
@@ -170,17 +178,18 @@ static void services(struct rsk_daemon *d, struct evbuffer *out)
 
 	n = view ? rsk_pma_services(d->pma, now, view, n) : 0;
 	evbuffer_add_printf(out, "# TYPE rsockd_service_decisions_per_second gauge\n"
-				 "# HELP rsockd_service_decisions_per_second of late, decaying\n");
+				 "# HELP rsockd_service_decisions_per_second decaying average of "
+				 "decisions\n");
 	for (size_t i = 0; i < n; i++)
 		for (int side = 0; side < 2; side++)
 			evbuffer_add_printf(
 				out,
-				"rsockd_service_decisions_per_second{service=\"%s\",side=\"%s\"} %.3f\n",
+				"rsockd_service_decisions_per_second{service=\"%s\",side=\"%s\"} "
+				"%.3f\n",
 				view[i].name, sides[side], view[i].decisions_per_s[side]);
 	evbuffer_add_printf(
-		out,
-		"# TYPE rsockd_service_stream_bytes gauge\n"
-		"# HELP rsockd_service_stream_bytes mean of streams that ended, by their user\n");
+		out, "# TYPE rsockd_service_stream_bytes gauge\n"
+		     "# HELP rsockd_service_stream_bytes mean bytes of ended streams, by user\n");
 	for (size_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < view[i].n_users; k++)
 			evbuffer_add_printf(
@@ -190,7 +199,7 @@ static void services(struct rsk_daemon *d, struct evbuffer *out)
 	free(view);
 }
 
-/* The figures of limits.def. */
+/* The limits of limits.def: amounts, limits, and how often each was reached. */
 static void limits(struct rsk_daemon *d, struct evbuffer *out)
 {
 	const struct {
@@ -206,11 +215,13 @@ static void limits(struct rsk_daemon *d, struct evbuffer *out)
 		const char *name, *type, *help;
 		size_t offset;
 	} figures[] = {
-		{ "held", "gauge", "what is held of it now", offsetof(typeof(rows[0]), held) },
-		{ "of_user", "gauge", "what one user may have of it",
-		  offsetof(typeof(rows[0]), of_user) },
-		{ "of_all", "gauge", "what there may be of it", offsetof(typeof(rows[0]), of_all) },
-		{ "met", "counter", "times that it was met", offsetof(typeof(rows[0]), met) },
+		{ "held", "gauge", "amount that is held now", offsetof(typeof(rows[0]), held) },
+		{ "of_user", "gauge", "limit of one user", offsetof(typeof(rows[0]), of_user) },
+		{ "of_all", "gauge", "limit of all users", offsetof(typeof(rows[0]), of_all) },
+		{ "met", "counter",
+		  "times that the limit was "
+		  "reached",
+		  offsetof(typeof(rows[0]), met) },
 	};
 
 	for (size_t f = 0; f < sizeof(figures) / sizeof(figures[0]); f++) {
@@ -229,7 +240,7 @@ static void limits(struct rsk_daemon *d, struct evbuffer *out)
 
 void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
 {
-	evbuffer_add_printf(out, "# TYPE rsockd_build info\n# HELP rsockd_build which one it is\n"
+	evbuffer_add_printf(out, "# TYPE rsockd_build info\n# HELP rsockd_build version of rsockd\n"
 				 "rsockd_build_info{version=\"" RSOCK_VERSION "\"} 1\n");
 #define PUT(name, text) counter(out, "pmsp_" #name, text, d->pmsp.count.name);
 	RSK_PMSP_COUNTERS(PUT)
@@ -238,8 +249,8 @@ void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
 	RSK_PM_CLIENT_COUNTERS(PUT)
 #undef PUT
 	gauge(out, "pmsp_open", "transactions and mappings that the PMSP holds", d->pmsp.table.n);
-	gauge(out, "ports", "RDMA listen ports made for services", d->ports.n);
-	gauge(out, "client_open", "questions that are not answered yet", d->client.open);
+	gauge(out, "ports", "RDMA listen ports opened for services", d->ports.n);
+	gauge(out, "client_open", "requests that are not answered yet", d->client.open);
 	evbuffer_add_printf(out, "# TYPE rsockd_policy_verdicts counter\n"
 				 "# HELP rsockd_policy_verdicts decisions of the policy agent\n");
 	for (int v = 0; v <= RSK_PMA_REDIRECT; v++)
@@ -247,26 +258,32 @@ void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
 				    "rsockd_policy_verdicts_total{verdict=\"%s\"} %" PRIu64 "\n",
 				    rsk_verdict_name((enum rsk_pma_verdict)v),
 				    d->agent.count.verdicts[v]);
-	counter(out, "policy_no_port", "mappings denied, since no listen port could be had",
+	counter(out, "policy_no_port", "mappings denied because no listen port was available",
 		d->agent.count.no_port);
 	counter(out, "policy_waited", "requests that waited for the accepting end's process",
 		d->agent.count.waited);
-	counter(out, "policy_came", "of them, those that it came to", d->agent.count.came);
-	counter(out, "redirected", "requests handed to another host", d->agent.count.redirected);
-	counter(out, "redirects_dropped", "requests that had been handed on too often",
+	counter(out, "policy_came",
+		"of these, requests whose process appeared in "
+		"time",
+		d->agent.count.came);
+	counter(out, "redirected",
+		"requests redirected to another "
+		"host",
+		d->agent.count.redirected);
+	counter(out, "redirects_dropped", "requests dropped because they were redirected too often",
 		d->agent.count.redirects_dropped);
-	counter(out, "datagrams_received", "datagrams taken in", d->serve.count.received);
-	counter(out, "datagrams_sent", "datagrams given to the kernel", d->serve.count.sent);
-	counter(out, "datagrams_lost", "datagrams that the kernel did not take",
+	counter(out, "datagrams_received", "datagrams received", d->serve.count.received);
+	counter(out, "datagrams_sent", "datagrams sent", d->serve.count.sent);
+	counter(out, "datagrams_lost", "datagrams that the kernel did not accept",
 		d->serve.count.lost);
-	counter(out, "reloads", "configurations read anew", d->reloads);
-	counter(out, "reloads_failed", "configurations that could not be read", d->reloads_failed);
+	counter(out, "reloads", "times that the configuration was read again", d->reloads);
+	counter(out, "reloads_failed", "times that it could not be read", d->reloads_failed);
 #define PUT(name, text) counter(out, "hotplug_" #name, text, d->plug.count.name);
 	RSK_HOTPLUG_COUNTERS(PUT)
 #undef PUT
 	rsk_events_write(d->pma, out);
-	counter(out, "state_writes", "times that the state was written", d->state.writes);
-	counter(out, "state_failures", "times that it could not be", d->state.failures);
+	counter(out, "state_writes", "times that the state file was written", d->state.writes);
+	counter(out, "state_failures", "times that it could not be written", d->state.failures);
 	rsk_pma_show_metrics(d, out);
 	devices(d, out);
 	local(d, out);

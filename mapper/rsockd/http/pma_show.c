@@ -79,23 +79,28 @@ void rsk_pma_show_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 		RSK_ASK_COUNTERS(PUT)
 #undef PUT
 		figure(out, "counter", "pma_ask_silent_mapped",
-		       "mapped without the central agent's word, since it was silent",
+		       "requests mapped without the central agent because it was silent",
 		       d->agent.ask.silent_mapped);
 		figure(out, "gauge", "pma_ask_silent", "1: the central agent does not answer",
 		       a->silent);
 		figure(out, "gauge", "pma_leases_held", "leases of the central agent in use",
 		       a->held);
-		figure(out, "gauge", "pma_leases_idle", "answers of it that are kept", a->idle);
+		figure(out, "gauge", "pma_leases_idle",
+		       "its answers that are kept for "
+		       "reuse",
+		       a->idle);
 	}
 	if (d->serve_pma.http) {
 #define PUT(name, text) figure(out, "counter", "pma_central_" #name, text, c->count.name);
 		RSK_CENTRAL_COUNTERS(PUT)
 #undef PUT
-		figure(out, "counter", "pma_central_refused", "messages of hosts that may not ask",
+		figure(out, "counter", "pma_central_refused",
+		       "messages of hosts without "
+		       "permission",
 		       d->serve_pma.count.refused);
-		figure(out, "counter", "pma_central_malformed",
-		       "messages that are none of a policy agent", d->serve_pma.count.malformed);
+		figure(out, "counter", "pma_central_malformed", "messages that are not valid",
+		       d->serve_pma.count.malformed);
 		figure(out, "gauge", "pma_central_nodes", "nodes that report", c->n_nodes);
-		figure(out, "gauge", "pma_central_leases", "what nodes were granted", c->n_grants);
+		figure(out, "gauge", "pma_central_leases", "leases granted to nodes", c->n_grants);
 	}
 }

@@ -15,9 +15,9 @@
 
 #define RSK_HOTPLUG_COUNTERS(X)                                                                    \
 	X(changes, "changes of this host's links and addresses")                                   \
-	X(dumps, "times that all links and addresses were asked for")                              \
-	X(overruns, "times that the kernel had more to say than was heard")                        \
-	X(malformed, "messages of the kernel that were not understood")
+	X(dumps, "times that all links and addresses were read")                                   \
+	X(overruns, "times that messages of the kernel were lost: too many at once")               \
+	X(malformed, "messages of the kernel that could not be parsed")
 
 struct rsk_hotplug_counters {
 #define RSK_HOTPLUG_FIELD(name, text) uint64_t name;

@@ -31,23 +31,22 @@ struct rsk_local_user;
 struct rsk_local_told;
 
 #define RSK_LOCAL_COUNTERS(X)                                                                      \
-	X(hellos, "processes that came")                                                           \
-	X(refused, "processes that were turned away: too many, or they sent nonsense")             \
-	X(put_off, "times that one was not listened to for now: its user had had his share")       \
-	X(listens_refused, "listening sockets of who had too many")                                \
-	X(asks_refused, "questions to the port mapper of who had too many")                        \
-	X(paused,                                                                                  \
-	  "times that no process was taken for a while, for want of descriptors or memory")        \
-	X(lookups, "connections whose other end was sought")                                       \
-	X(vouched, "pairs of ends brought together")                                               \
-	X(not_allowed, "pairs of ends of different users that no entry of vouch names")            \
-	X(asks, "services asked about before connecting")                                          \
-	X(remote, "of those sought, connections to another host")                                  \
-	X(links, "streams that make use of a mapping")                                             \
-	X(links_again, "of them, such as did before this daemon was there")                        \
-	X(links_refused, "streams that were not let to")                                           \
-	X(unlinks, "streams that make use of one no more")                                         \
-	X(unused, "mappings that no stream made use of in time")
+	X(hellos, "processes that connected")                                                      \
+	X(refused, "processes that were rejected: too many, or invalid messages")                  \
+	X(put_off, "times that messages had to wait: their user had used up its share")            \
+	X(listens_refused, "listening sockets not recorded: too many of the process or user")      \
+	X(asks_refused, "requests to the port mapper refused: too many")                           \
+	X(paused, "times that no process was accepted for a while: no descriptors or memory")      \
+	X(lookups, "connections whose other end was looked up")                                    \
+	X(vouched, "pairs of ends that were introduced to each other")                             \
+	X(not_allowed, "pairs of ends of different users that no vouch entry names")               \
+	X(asks, "requests to resolve a service before connect()")                                  \
+	X(remote, "lookups of connections to another host")                                        \
+	X(links, "streams that began to use a mapping")                                            \
+	X(links_again, "of these, streams that used it before this rsockd started")                \
+	X(links_refused, "streams that may not use the mapping")                                   \
+	X(unlinks, "streams that stopped using a mapping")                                         \
+	X(unused, "mappings that no stream used in time")
 
 /* Limits of questions to the port mapper that have no answer yet. */
 #define RSK_LOCAL_ASKED_MOST 16384u

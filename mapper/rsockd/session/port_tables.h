@@ -33,10 +33,10 @@ struct rsk_port_tables_one;
 struct rsk_pma;
 
 #define RSK_PORT_TABLES_COUNTERS(X)                                                                \
-	X(made, "boards that were made for processes of a user")                                   \
-	X(refused, "processes that were given no board: too many, or no memory")                   \
-	X(left, "processes whose share of a board was given back for them")                        \
-	X(spoiled, "boards on which somebody wrote what nobody may, or that somebody kept busy")
+	X(made, "port tables that were created for a user's processes")                            \
+	X(refused, "processes that got no port table: too many, or no memory")                     \
+	X(left, "processes whose port reservations rsockd returned")                               \
+	X(spoiled, "port tables that a process filled with invalid data or kept locked")
 
 struct rsk_port_tables_counters {
 #define X(name, text) uint64_t name;

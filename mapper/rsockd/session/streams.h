@@ -28,7 +28,7 @@ const char *rsk_stream_mode_name(enum rsk_stream_mode mode);
 	X(promotions, "changes of a direction from TCP to the ring")                               \
 	X(demotions, "changes of a direction from the ring to TCP")                                \
 	X(repairs, "slots that were written again")                                                \
-	X(retries, "slots whose hash was not right at the first look")
+	X(retries, "slots whose hash was wrong at the first check")
 
 struct rsk_streams_counters {
 #define X(name, text) uint64_t name;
