@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 
+#include <rsock/reason.h>
 #include <rsock/sys.h>
 
 _Atomic(int) rsk_stopped;
@@ -136,11 +139,46 @@ void rsk_own_close(int fd)
 	rsk_sys_close(fd);
 }
 
+int rsk_random(void *to, size_t len)
+{
+	int none = 0;
+	ssize_t n;
+
+	do
+		n = rsk_sys_getrandom(to, len, 0);
+	while (n == -EINTR || (n >= 0 && (size_t)n != len));
+	if (n >= 0)
+		return 0;
+	atomic_compare_exchange_strong(&rsk_stopped, &none, RSK_REASON_UNSUPPORTED);
+	return (int)n;
+}
+
+/*
+ * Numbers that differ, from those that the kernel has given this program at its start: for a
+ * pairing that is under way already; no other is begun.
+ */
+static uint64_t substitute(void)
+{
+	static _Atomic(uint64_t) count;
+	uint64_t start[2] = { 0 }, z;
+	const void *given = (const void *)getauxval(AT_RANDOM); /* NOLINT */
+
+	if (given)
+		memcpy(start, given, sizeof(start));
+	z = start[0] ^ rsk_now_ns() ^ ((uint64_t)rsk_pid << 32);
+	z += (atomic_fetch_add(&count, 1) + 1) * 0x9e3779b97f4a7c15ull;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27) ^ start[1]) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
 uint64_t rsk_random64(void)
 {
-	uint64_t v = 0;
+	uint64_t v;
 
-	while (rsk_sys_getrandom(&v, sizeof(v), 0) != sizeof(v) || !v)
-		;
+	do
+		if (rsk_random(&v, sizeof(v)) < 0)
+			v = substitute();
+	while (!v);
 	return v;
 }

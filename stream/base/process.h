@@ -75,7 +75,13 @@ static inline void rsk_count_kernel_call(void)
 		rsk_kernel_calls++;
 }
 
-uint64_t rsk_random64(void); /* never 0 */
+/*
+ * Random bytes of the kernel's. 0; -errno: it gives none (a seccomp filter may refuse it), and this
+ * process promotes no stream any more.
+ */
+int rsk_random(void *to, size_t len);
+/* The same; never 0, and without the kernel's some other number. */
+uint64_t rsk_random64(void);
 
 /*
  * Moves an own descriptor to a high number and enters it in the table; returns that number or

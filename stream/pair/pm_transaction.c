@@ -202,6 +202,10 @@ void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, 
 	s->handle = l->remote ? s->mapping : rsk_random64();
 	m.key_up = s->key_up = rsk_random64();
 	m.key_down = s->key_down = rsk_random64();
+	if (atomic_load(&rsk_stopped)) {
+		rsk_stream_untrack(s, (enum rsk_reason)atomic_load(&rsk_stopped));
+		return;
+	}
 	m.cookie = rsk_cookie_of(fd);
 	m.netns = s->tuple.netns;
 	pm_request(s, &pm);

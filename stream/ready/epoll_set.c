@@ -27,8 +27,10 @@ struct rsk_epoll_family *rsk_epoll_family(void)
 	f = rsk_arena_alloc(sizeof(*f));
 	if (!f)
 		return NULL;
-	while (rsk_sys_getrandom(&tag, sizeof(tag), 0) != sizeof(tag))
-		;
+	if (rsk_random(&tag, sizeof(tag)) < 0) {
+		rsk_arena_free(f);
+		return NULL;
+	}
 	f->tag = (uint64_t)(tag | 0x80000000u) << 32;
 	if (!atomic_compare_exchange_strong(&family, &none, f)) {
 		rsk_arena_free(f);
