@@ -78,6 +78,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	if (r->l)
 		atomic_store(&r->l->seg.rail.broken, why < 0 ? why : -EPIPE);
 	rsk_pairing_take();
+	r->waits_verdict = false; /* the answer may be another link's, made with the same mapping */
 	if (r->listed)
 		rsk_link_dead(r->l);
 	if (r->initiator) {
