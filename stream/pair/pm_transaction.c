@@ -353,7 +353,9 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 	s->handle = pm->assoc_handle;
 	if (!why && attach(s, l, m->sid) < 0)
 		why = RSK_REASON_MEMORY;
-	if (why || rsk_pm_msg_accept(pm, pm->ap_ip, pm->ap_port, 0, &out) < 0) {
+	if (!why && rsk_pm_msg_accept(pm, pm->ap_ip, pm->ap_port, 0, &out) < 0)
+		why = RSK_REASON_NO_PEER;
+	if (why) {
 		rsk_pm_transaction_undo(s);
 		rsk_stats_set_reason(s->rec, (enum rsk_reason)why);
 		deny(l, m, pm, why);
@@ -468,7 +470,9 @@ static void on_accept(struct rsk_link *l, const struct rsk_link_msg *m, const st
 	}
 	pm_request(s, &req);
 	why = rsk_pm_msg_answers(pm, &req) ? proof(s, l, m) : RSK_REASON_PEER_DENIED;
-	if (why || rsk_pm_msg_ack(pm, &out) < 0) {
+	if (!why && rsk_pm_msg_ack(pm, &out) < 0)
+		why = RSK_REASON_PEER_DENIED;
+	if (why) {
 		rsk_pm_transaction_undo(s);
 		deny(l, m, &req, why);
 		rsk_stream_untrack(s, (enum rsk_reason)why);
