@@ -114,6 +114,16 @@ class Listed(Teeth):
                 self.assertTrue(any(re.match(rf"{re.escape(name)}($|[.@])", test)
                                     for test in self.tests), name)
 
+    def test_mutants(self):
+        """Each row of scripts/mutants.txt changes its file, and names a test that exists."""
+        lines = (ROOT / "scripts/mutants.txt").read_text(encoding="utf-8").splitlines()
+        rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+        self.assertGreater(len(rows), 20)
+        for name, expression, test, what in rows:
+            self.assertIn(test, self.tests, what)
+            self.passes("sed", "-E", expression, ROOT / name)
+            self.assertNotEqual(self.said, (ROOT / name).read_text(encoding="utf-8"), what)
+
 
 if __name__ == "__main__":
     unittest.main()
