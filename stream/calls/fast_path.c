@@ -97,7 +97,7 @@ ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags)
 	rsk_stream_publish_cpu(s);
 	/* Has a fence: orders our slot before this read of the receiver's control word. */
 	doorbells = rsk_stream_due(s, RSK_WAKE_RX);
-	fresh = rsk_control_word_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
+	fresh = rsk_control_word_fresh(s->tx.answer.at, rsk_tx_answer_seen(&s->tx));
 	if (__builtin_expect(doorbells || fresh || !(s->tx.ring.slots % RSK_REQUEST_SLOTS), 0))
 		unlock_and_tell(s, fd, &s->tx_lock, doorbells, fresh);
 	else
@@ -113,7 +113,7 @@ static inline bool may_say_again(struct rsk_stream *s, int flags)
 {
 	if (!(flags & MSG_DONTWAIT) && !atomic_load_explicit(&s->nonblock, memory_order_relaxed))
 		return false;
-	return rsk_rx_on_fast_path(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err &&
+	return rsk_rx_on_fast_path(&s->rx) && !s->rx.tcp.eof && !s->rx.tcp.err &&
 	       !atomic_load_explicit(&s->rd_shut, memory_order_relaxed) &&
 	       !atomic_load_explicit(&s->tcp_news, memory_order_relaxed) &&
 	       ++s->empty_looks < RSK_EMPTY_LOOKS;
@@ -158,7 +158,7 @@ ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
 		return RSK_UNSTEADY;
 	}
 	bytes = s->rx.ring_bytes;
-	credit = s->rx.credit_sent;
+	credit = s->rx.credit.sent;
 	retries = s->rx.ring.retries;
 	got = rsk_rx_recv_ring(&s->rx, &dst);
 	if (__builtin_expect(got > 0 && dst.left && s->rx.state != RSK_RX_ONRING, 0)) {
@@ -176,7 +176,7 @@ ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
 	} else if (got == -EPROTO) {
 		rsk_stream_fail(s, fd);
 	}
-	if (s->rx.credit_sent != credit) {
+	if (s->rx.credit.sent != credit) {
 		if (rsk_stream_enough_room(s))
 			doorbells |= rsk_stream_due(s, RSK_WAKE_TX);
 		if (rsk_stream_requested(s)) {

@@ -75,7 +75,7 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 	rsk_sigdefer_enter();
 	rsk_lock(&s->rx_lock);
 	ring0 = s->rx.ring_bytes;
-	cells0 = s->rx.credit_sent;
+	cells0 = s->rx.credit.sent;
 	gen0 = s->rx.gen;
 	retries0 = s->rx.ring.retries;
 	look = look || atomic_load_explicit(&s->tcp_news, memory_order_relaxed);
@@ -92,11 +92,11 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 	if (s->rx.ring.retries != retries0)
 		rsk_stats_add(&s->rec->hash_retries, s->rx.ring.retries - retries0);
 	s->rec->rx_slots = s->rx.ring.slots;
-	room = s->rx.credit_sent != cells0 && rsk_stream_enough_room(s);
+	room = s->rx.credit.sent != cells0 && rsk_stream_enough_room(s);
 	gen0 = s->rx.gen - gen0;
 	if (n == -EPROTO)
 		rsk_stream_fail(s, fd);
-	ended = n == 0 && dst->left && !peek && !s->rx.fin && !s->rx.err_told;
+	ended = n == 0 && dst->left && !peek && !s->rx.fin && !s->rx.tcp.err_told;
 	rsk_unlock(&s->rx_lock);
 	if (room || gen0)
 		rsk_stream_notify(s, RSK_WAKE_TX);
@@ -254,7 +254,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			n = n > 0 ? n : -EAGAIN;
 			break;
 		}
-		if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && !total && !s->rx.overread_len)
+		if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && !total && !s->rx.overread.len)
 			return -RSK_EKERNEL;
 		if (!w.active)
 			rsk_wait_begin(&w, s, fd, RSK_WAKE_RX);
@@ -324,7 +324,7 @@ ssize_t rsk_op_drain(struct rsk_op *op, struct rsk_drain *d, void *buf, size_t l
 			return 0;
 		if (dontwait)
 			return -EAGAIN;
-		if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && !s->rx.overread_len)
+		if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && !s->rx.overread.len)
 			return -RSK_EKERNEL;
 		if (!w.active)
 			rsk_wait_begin(&w, s, fd, RSK_WAKE_RX);

@@ -55,7 +55,7 @@ static bool maybe_propose(struct rsk_stream *s)
 static ssize_t pending_error(struct rsk_stream *s, ssize_t n)
 {
 	rsk_lock(&s->rx_lock);
-	if (s->rx.tcp_err)
+	if (s->rx.tcp.err)
 		n = rsk_rx_take_error(&s->rx);
 	else if (n != -EPIPE) /* which may also come from the end of our own direction */
 		rsk_rx_told(&s->rx, (int)n);
@@ -123,7 +123,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	 * The fence in notify orders our slot before this read: did the peer request a fallback
 	 * meanwhile?
 	 */
-	if (on_ring && rsk_control_word_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx)))
+	if (on_ring && rsk_control_word_fresh(s->tx.answer.at, rsk_tx_answer_seen(&s->tx)))
 		rsk_stream_serve(s, fd);
 	if (atomic_load_explicit(&s->fallback_due, memory_order_relaxed))
 		rsk_stream_fall_back_late(s, fd);

@@ -184,18 +184,18 @@ static void keep_quiesced(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 	int inq = 0;
 
 	if (s->rx.state == RSK_RX_DRAIN_TCP) {
-		l->before = s->rx.switch_pos - s->rx.pos;
+		l->before = s->rx.switch_at.pos - s->rx.pos;
 		return;
 	}
 	/* The peer's sender writes nothing by TCP as long as it is on the ring. */
 	rsk_sys_ioctl(fd, FIONREAD, &inq);
-	l->before = (uint64_t)inq + (s->rx.ours ? rsk_return_unread(s, fd) : 0);
-	if (!s->rx.partial_len)
+	l->before = (uint64_t)inq + (s->rx.fallback.ours ? rsk_return_unread(s, fd) : 0);
+	if (!s->rx.partial.len)
 		return;
-	l->partial_len = s->rx.partial_len - s->rx.partial_off;
+	l->partial_len = s->rx.partial.len - s->rx.partial.off;
 	l->stage = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 	if (l->stage)
-		memcpy(l->stage, s->rx.partial + s->rx.partial_off, l->partial_len);
+		memcpy(l->stage, s->rx.partial.bytes + s->rx.partial.off, l->partial_len);
 }
 
 /*

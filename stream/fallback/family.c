@@ -30,7 +30,7 @@
 
 static bool ring_has(const struct rsk_rx *rx)
 {
-	if (rx->partial_len || rx->overread_len)
+	if (rx->partial.len || rx->overread.len)
 		return true;
 	return rx->state >= RSK_RX_DRAIN_TCP && !rx->fin;
 }
@@ -42,9 +42,9 @@ static bool ring_has(const struct rsk_rx *rx)
  */
 static uint64_t most_over(const struct rsk_rx *rx)
 {
-	uint64_t before = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos - rx->pos : 0;
+	uint64_t before = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.pos - rx->pos : 0;
 
-	return before + rx->overread_len + rx->partial_len + BLOCK_BYTES +
+	return before + rx->overread.len + rx->partial.len + BLOCK_BYTES +
 	       2 * (uint64_t)rx->ring.cells * RSK_CELL_BYTES;
 }
 
@@ -92,7 +92,7 @@ static int read_over(struct rsk_stream *s, struct rsk_tcp *c, uint8_t *block, ui
 		}
 		/* The kernel has to deliver the bytes before the ring's. */
 		if (n == -EAGAIN && s->rx.state == RSK_RX_DRAIN_TCP &&
-		    s->rx.pos < s->rx.switch_pos && rsk_now_ns() < until) {
+		    s->rx.pos < s->rx.switch_at.pos && rsk_now_ns() < until) {
 			struct pollfd p = { .fd = c->fd, .events = POLLIN };
 
 			rsk_sys_ppoll(&p, 1, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
@@ -101,8 +101,8 @@ static int read_over(struct rsk_stream *s, struct rsk_tcp *c, uint8_t *block, ui
 		if (n == -EPROTO || n == -ENOMEM)
 			return (int)n;
 		if (n < 0 && n != -EAGAIN && n != -EINTR) { /* to be reported after those bytes */
-			s->rx.tcp_err = (int)n;
-			s->rx.err_told = false;
+			s->rx.tcp.err = (int)n;
+			s->rx.tcp.err_told = false;
 		}
 		return 0;
 	}
@@ -175,7 +175,7 @@ void rsk_stream_share(struct rsk_stream *s, int fd)
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
 	/* Also if the sender has not said yet what of the ring's bytes it repeats. */
-	else if (rc < 0 || s->rx.fallback_race || s->rx.skip ||
+	else if (rc < 0 || s->rx.fallback.race || s->rx.skip ||
 		 (s->rx.state > RSK_RX_TCP && !s->rx.fin))
 		atomic_store_explicit(&s->torn, true, memory_order_relaxed);
 	rsk_stream_note(s, true, RSK_REASON_SHARED_HOLDER);
@@ -291,9 +291,9 @@ static bool attach_hollow(struct rsk_stream *s)
 	s->tx.ring_bytes = tx.ring_bytes;
 	s->rx.fell_back = s->rx.gave_up = true;
 	s->rx.ring_bytes = rx.ring_bytes;
-	s->rx.tcp_eof = rx.tcp_eof;
-	s->rx.tcp_err = rx.tcp_err;
-	s->rx.err_told = rx.err_told;
+	s->rx.tcp.eof = rx.tcp.eof;
+	s->rx.tcp.err = rx.tcp.err;
+	s->rx.tcp.err_told = rx.tcp.err_told;
 	s->link = l;
 	s->sid = 0;
 	atomic_fetch_add(&l->streams, 1);

@@ -163,7 +163,7 @@ static void await_first(const struct rsk_stream *s, const struct rsk_relay *r, i
 static int plan_and_start(struct rsk_stream *s, int fd, const struct rsk_leaving *l, int end,
 			  struct rsk_relay **made)
 {
-	size_t up = s->tx.state == RSK_TX_RESEND ? (size_t)(s->tx.pos - s->tx.resend_pos) : 0;
+	size_t up = s->tx.state == RSK_TX_RESEND ? (size_t)(s->tx.pos - s->tx.resend.pos) : 0;
 	size_t over = (size_t)rsk_over_unread(s);
 	struct rsk_relay *r = *made = rsk_relay_new(rsk_rx_relay_bytes(&s->rx) + up + over);
 	int rc = r ? plan_rx(s, r, l) : -ENOMEM;
@@ -255,7 +255,7 @@ int rsk_stream_relay_error(struct rsk_stream *s, int fd)
 	bool err;
 
 	rsk_lock(&s->rx_lock);
-	err = s->rx.tcp_err;
+	err = s->rx.tcp.err;
 	rsk_unlock(&s->rx_lock);
 	if (!err)
 		return 0;
@@ -267,7 +267,7 @@ int rsk_stream_relay_error(struct rsk_stream *s, int fd)
 	rsk_sys_ppoll(&(struct pollfd){ .fd = fds[0] }, 1,
 		      &(struct timespec){ .tv_nsec = FIRST_NS }, NULL);
 	rsk_lock(&s->rx_lock);
-	s->rx.tcp_err = 0;
+	s->rx.tcp.err = 0;
 	rsk_unlock(&s->rx_lock);
 	rsk_epoll_restore(s, fd);
 	rc = place(s, fd, fds[0]);

@@ -57,24 +57,24 @@ int rsk_tx_relay_plan(const struct rsk_tx *machine, struct rsk_relay *r, size_t 
 		return rsk_tx_arrived(machine) ? 0 : -EAGAIN;
 	if (tx.state != RSK_TX_RESEND || tx.held)
 		return -EAGAIN;
-	if (tx.scratch) {
-		tx.scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
-		if (!tx.scratch)
+	if (tx.resend.scratch) {
+		tx.resend.scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+		if (!tx.resend.scratch)
 			return -ENOMEM;
-		memcpy(tx.scratch, machine->scratch, RSK_SLOT_MAX_PAYLOAD);
+		memcpy(tx.resend.scratch, machine->resend.scratch, RSK_SLOT_MAX_PAYLOAD);
 	}
 	if (rsk_tx_repeat(&tx, &to.c) == 0 && tx.state == RSK_TX_TCP)
 		return 0;
-	rsk_arena_free(tx.scratch);
+	rsk_arena_free(tx.resend.scratch);
 	return -EAGAIN;
 }
 
 void rsk_tx_relay_done(struct rsk_tx *tx)
 {
-	rsk_arena_free(tx->scratch);
-	tx->scratch = NULL;
-	tx->resend_len = tx->resend_off = 0;
-	tx->resend_pos = tx->pos;
+	rsk_arena_free(tx->resend.scratch);
+	tx->resend.scratch = NULL;
+	tx->resend.len = tx->resend.off = 0;
+	tx->resend.pos = tx->pos;
 	tx->state = RSK_TX_TCP;
 	tx->peer_fell_back = true;
 	tx->fin_due = false;
@@ -90,10 +90,10 @@ int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_deferred_posts h
 		return 0;
 	if (!rsk_helper_few(OWED_MOST))
 		return -EAGAIN;
-	r = rsk_relay_new((size_t)(tx->pos - tx->resend_pos));
+	r = rsk_relay_new((size_t)(tx->pos - tx->resend.pos));
 	if (!r)
 		return -ENOMEM;
-	rc = rsk_tx_relay_plan(tx, r, (size_t)(tx->pos - tx->resend_pos));
+	rc = rsk_tx_relay_plan(tx, r, (size_t)(tx->pos - tx->resend.pos));
 	r->fin = how == RSK_OWED_SHUT || tx->fin_due;
 	if (rc == 0)
 		rc = rsk_relay_start_owed(r, fd, until);

@@ -33,7 +33,7 @@ size_t rsk_rx_relay_copy(struct rsk_rx *rx, struct rsk_ring_rx ring, uint8_t *to
 size_t rsk_rx_relay_bytes(struct rsk_rx *rx)
 {
 	return 2 * (size_t)rx->ring.cells * RSK_CELL_BYTES + RSK_SLOT_MAX_PAYLOAD +
-	       rx->overread_len;
+	       rx->overread.len;
 }
 
 /*
@@ -64,15 +64,15 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 	 * On a fabric where a put takes time a FALLBACK_RX causes no fallback race, and a child
 	 * cannot read the control word's memory.
 	 */
-	if (rx->quiesced || rx->ring_limit || (rx->fallback_race && rx->rail->ops->arrived) ||
-	    rx->state == RSK_RX_WATCH || (rx->overread_len && rx->skip) ||
-	    (on_ring && !r->last && !ends(rx)))
+	if (rx->fallback.quiesced || rx->rail_loss.limit ||
+	    (rx->fallback.race && rx->rail->ops->arrived) || rx->state == RSK_RX_WATCH ||
+	    (rx->overread.len && rx->skip) || (on_ring && !r->last && !ends(rx)))
 		return -EAGAIN;
 	if (rx->state == RSK_RX_DRAIN_TCP)
-		r->before = rx->switch_pos - rx->pos;
-	if (rx->partial_len) {
-		r->down_bytes = rx->partial_len - rx->partial_off;
-		memcpy(r->data, rx->partial + rx->partial_off, r->down_bytes);
+		r->before = rx->switch_at.pos - rx->pos;
+	if (rx->partial.len) {
+		r->down_bytes = rx->partial.len - rx->partial.off;
+		memcpy(r->data, rx->partial.bytes + rx->partial.off, r->down_bytes);
 	}
 	if (on_ring) {
 		size_t there = rsk_rx_relay_copy(rx, rx->ring, NULL, 0);
@@ -82,20 +82,20 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 			return -EAGAIN;
 		r->down_bytes += there;
 	}
-	r->ring_end = (on_ring && rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos) +
+	r->ring_end = (on_ring && rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.pos : rx->pos) +
 		      r->down_bytes;
-	if (rx->overread_len) {
-		memcpy(r->data + r->down_bytes, rx->overread + rx->overread_off,
-		       rx->overread_len - rx->overread_off);
-		r->down_bytes += rx->overread_len - rx->overread_off;
+	if (rx->overread.len) {
+		memcpy(r->data + r->down_bytes, rx->overread.bytes + rx->overread.off,
+		       rx->overread.len - rx->overread.off);
+		r->down_bytes += rx->overread.len - rx->overread.off;
 	}
 	r->skip = rx->skip;
-	r->reset = rx->tcp_err;
-	if (rx->fallback_race) {
-		r->word = rx->word;
+	r->reset = rx->tcp.err;
+	if (rx->fallback.race) {
+		r->word = rx->word.at;
 		r->key = rx->key;
 		r->gen = rx->gen;
-		r->fallback_pos = rx->fallback_pos;
+		r->fallback_pos = rx->fallback.pos;
 	}
 	return 0;
 }
@@ -110,7 +110,7 @@ void rsk_rx_relay_done(struct rsk_rx *rx, struct rsk_relay *r)
 	 * what was there.
 	 */
 	if (rx->state == RSK_RX_DRAIN_TCP) {
-		rx->pos = rx->switch_pos;
+		rx->pos = rx->switch_at.pos;
 		rsk_rx_arrive(rx);
 	}
 	for (size_t got = 0; got <= r->down_bytes && rx->state == RSK_RX_ONRING && !rx->fin;) {
@@ -126,11 +126,11 @@ void rsk_rx_relay_done(struct rsk_rx *rx, struct rsk_relay *r)
 	rsk_rx_free_overread(rx);
 	rsk_rx_free_partial(rx);
 	rx->skip = 0;
-	rx->fallback_race = false;
+	rx->fallback.race = false;
 	rx->fell_back = true;
-	rx->tcp_err = 0;
+	rx->tcp.err = 0;
 	if (rx->state == RSK_RX_ONRING && !rx->fin)
-		rx->demotions++;
+		rx->counts.demotions++;
 	if (!rx->fin)
 		rx->state = RSK_RX_TCP;
 }

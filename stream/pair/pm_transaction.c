@@ -93,7 +93,7 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 	}
 	if (l->seg.rail.ops->caps & RSK_FABRIC_SYNC) {
 		atomic_store(&ctl->consumed, s->rx.ring.next);
-		s->rx.consumed = &ctl->consumed;
+		s->rx.credit.consumed = &ctl->consumed;
 		s->tx.ring.taken = &rsk_seg_peer_ctl(&l->seg, sid)->consumed;
 		s->rx.ended = &ctl->ended;
 		s->tx.ended = &rsk_seg_peer_ctl(&l->seg, sid)->ended;

@@ -50,12 +50,12 @@ static bool fall_back_because_full(struct rsk_stream *s, struct rsk_tcp *c)
 			s->tx_full_ns = rsk_now_ns();
 			return false;
 		}
-		s->tx.demotions++;
+		s->tx.counts.demotions++;
 		s->tx.state = RSK_TX_TCP;
 	}
 	s->tx_full_ns = 0;
 	/* A promotion that carried many bytes was worth it: the next one does not wait long. */
-	if (s->tx.pos - s->tx.start_pos >=
+	if (s->tx.pos - s->tx.start.pos >=
 	    WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
 		s->ring_full_fallbacks = 0;
 	s->ring_full_fallbacks += s->ring_full_fallbacks < 10;

@@ -26,7 +26,7 @@ static bool peer_is_gone(const struct rsk_stream *s)
 	struct rsk_owner owner;
 	int rc;
 
-	if (s->tx.answer->what == RSK_RX_CLOSED)
+	if (s->tx.answer.at->what == RSK_RX_CLOSED)
 		return true;
 	rc = rsk_owner_lookup(&end, &owner);
 	if (rc != -ENOENT && (rc != 0 || owner.inode))
@@ -42,7 +42,7 @@ bool rsk_peer_left_data(struct rsk_stream *s)
 
 	rsk_lock(&s->tx_lock);
 	owed = s->tx.ring.data_end;
-	had = s->tx.promotions && (s->tx.state == RSK_TX_ONRING || !s->tx.peer_fell_back);
+	had = s->tx.counts.promotions && (s->tx.state == RSK_TX_ONRING || !s->tx.peer_fell_back);
 	rsk_unlock(&s->tx_lock);
 	if (!had)
 		return false;
@@ -58,7 +58,7 @@ void rsk_peer_is_dead(struct rsk_stream *s)
 {
 	rsk_lock(&s->tx_lock);
 	if (s->tx.state == RSK_TX_ONRING) {
-		s->tx.demotions++;
+		s->tx.counts.demotions++;
 		s->tx.state = RSK_TX_TCP;
 		rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 	}
@@ -70,17 +70,17 @@ bool rsk_peer_reset(struct rsk_stream *s, int fd, int err, bool told)
 	bool first;
 
 	rsk_lock(&s->rx_lock);
-	first = !s->rx.err_told && !s->rx.tcp_err;
+	first = !s->rx.tcp.err_told && !s->rx.tcp.err;
 	if (first && told)
 		rsk_rx_told(&s->rx, err);
 	else if (first)
-		s->rx.tcp_err = err;
+		s->rx.tcp.err = err;
 	rsk_unlock(&s->rx_lock);
 	if (!first)
 		return false; /* another thread has reported or seen it */
 	rsk_lock(&s->tx_lock);
 	s->tx.peer_closed = true;
-	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
+	s->tx.counts.demotions += s->tx.state == RSK_TX_ONRING;
 	s->tx.state = RSK_TX_TCP;
 	s->tx.held = false;
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
@@ -99,7 +99,7 @@ bool rsk_stream_see_reset(struct rsk_stream *s, int fd)
 		return false;
 	rsk_lock(&s->rx_lock);
 	open = !rsk_rx_told_end(&s->rx);
-	told = s->rx.err_told || s->rx.tcp_err;
+	told = s->rx.tcp.err_told || s->rx.tcp.err;
 	rsk_unlock(&s->rx_lock);
 	/*
 	 * A peer that shut its sending half and goes on reading is not looked up on every check: it

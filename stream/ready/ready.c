@@ -68,7 +68,7 @@ static bool readable(struct rsk_stream *s, int fd)
 
 	if (!rsk_rx_ready(&s->rx))
 		return false;
-	if (low <= 1 || s->rx.fin || rsk_rx_ended(&s->rx) || s->rx.tcp_err)
+	if (low <= 1 || s->rx.fin || rsk_rx_ended(&s->rx) || s->rx.tcp.err)
 		return true;
 	unread = rsk_rx_pending(&s->rx, &alone);
 	if (unread < (uint64_t)low && !alone && rsk_sys_ioctl(fd, FIONREAD, &queued) == 0)
@@ -90,14 +90,14 @@ static bool poll_fast_path(struct rsk_stream *s, short events, short *revents)
 	    atomic_load_explicit(&s->wr_shut, memory_order_relaxed) || rsk_stream_failed(s))
 		return false;
 	rsk_lock(&s->rx_lock);
-	fast = rsk_rx_on_fast_path(&s->rx) && !s->rx.tcp_eof && !s->rx.tcp_err;
+	fast = rsk_rx_on_fast_path(&s->rx) && !s->rx.tcp.eof && !s->rx.tcp.err;
 	in = fast && rsk_rx_ready(&s->rx);
 	fast = fast && rsk_rx_on_fast_path(&s->rx); /* a command at the head was executed */
 	rsk_unlock(&s->rx_lock);
 	if (!fast)
 		return false;
 	if (!(events & OUT_EVENTS)) {
-		fast = !rsk_control_word_fresh(s->tx.answer, rsk_tx_answer_seen(&s->tx));
+		fast = !rsk_control_word_fresh(s->tx.answer.at, rsk_tx_answer_seen(&s->tx));
 	} else {
 		rsk_lock(&s->tx_lock);
 		fast = rsk_tx_on_fast_path(&s->tx);
@@ -203,12 +203,12 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		in = readable(s, fd);
 		rx_ring = s->rx.state == RSK_RX_ONRING;
 	}
-	fin = s->rx.fin || s->rx.tcp_eof; /* checked after the kernel was asked */
+	fin = s->rx.fin || s->rx.tcp.eof; /* checked after the kernel was asked */
 	/*
 	 * The check of the TCP socket took its error from the kernel: it shows here until it is
 	 * reported.
 	 */
-	if (s->rx.tcp_err)
+	if (s->rx.tcp.err)
 		kernel |= POLLERR;
 	/*
 	 * Between hosts the kernel's FIN may arrive first: the ring's end, and the bytes before it,

@@ -304,8 +304,8 @@ static short tcp_events(struct rsk_wait *w)
 {
 	const struct rsk_rx *rx = &w->s->rx;
 
-	if (w->what == RSK_WAKE_RX && (rx->tcp_eof || rsk_rx_ahead(rx)))
-		return rx->tcp_eof || w->s->link->remote ? 0 : POLLRDHUP;
+	if (w->what == RSK_WAKE_RX && (rx->tcp.eof || rsk_rx_ahead(rx)))
+		return rx->tcp.eof || w->s->link->remote ? 0 : POLLRDHUP;
 	if (w->what == RSK_WAKE_RX)
 		return POLLIN;
 	return w->s->tx.state == RSK_TX_ONRING || held_back(w->s) ? 0 : POLLOUT;

@@ -100,10 +100,10 @@ struct rsk_stream_peek {
 
 static inline void rsk_stream_peek_at(struct rsk_stream_peek *g, const struct rsk_stream *s)
 {
-	g->answer = s->tx.answer;
+	g->answer = s->tx.answer.at;
 	g->answer_seen = rsk_tx_answer_seen(&s->tx);
-	g->word = s->rx.word;
-	g->word_seen = __atomic_load_n(&s->rx.word_seen, __ATOMIC_RELAXED);
+	g->word = s->rx.word.at;
+	g->word_seen = __atomic_load_n(&s->rx.word.seen, __ATOMIC_RELAXED);
 	g->index = rsk_ring_index(&s->rx.ring);
 	g->slot = rsk_ring_place(&s->rx.ring, g->index);
 	g->other_index = rsk_ring_other(&s->rx.ring, g->index);

@@ -78,7 +78,7 @@ void rsk_recovery_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_
 static void resumed_one(struct rsk_stream *s, void *arg)
 {
 	rsk_lock(&s->rx_lock);
-	if (s->rx.owed == RSK_RX_OWED_UNKNOWN)
+	if (s->rx.rail_loss.owed == RSK_RX_OWED_UNKNOWN)
 		rsk_rx_owe(&s->rx, 0);
 	rsk_unlock(&s->rx_lock);
 	rsk_lock(&s->tx_lock);
@@ -154,8 +154,8 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	/* the peer's last control word: what it has consumed, or that it has closed */
 	rsk_tx_serve(&s->tx, &k.c);
 	owed = rsk_recovery_undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.told;
-	s->tx.demotions += s->tx.state == RSK_TX_ONRING;
-	if (s->tx.held && s->tx.resend_pos == s->tx.pos)
+	s->tx.counts.demotions += s->tx.state == RSK_TX_ONRING;
+	if (s->tx.held && s->tx.resend.pos == s->tx.pos)
 		rsk_tx_unhold(&s->tx);
 	/*
 	 * What the peer has asked to have repeated is read by its next program, or by a process

@@ -67,7 +67,8 @@ void rsk_recovery_retransmit(struct rsk_link *l, uint32_t sid, uint32_t lost, ui
 	 * If a slot cannot be put again, its cells were overwritten: nothing can tell then what is
 	 * missing.
 	 */
-	if (!s->tx.ring_over && rsk_ring_tx_retransmit(&s->tx.ring, from, to, lost) == -EPROTO)
+	if (!s->tx.rail_loss.ring_over &&
+	    rsk_ring_tx_retransmit(&s->tx.ring, from, to, lost) == -EPROTO)
 		rsk_stream_fail(s, rsk_stream_find_fd(s));
 	rsk_unlock(&s->tx_lock);
 	rsk_stream_unpin(s);

@@ -11,28 +11,28 @@ void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, 
 		 uint64_t word_off, const struct rsk_control_word *word, uint64_t key_seed)
 {
 	*rx = (struct rsk_rx){
-		.rail = rail, .word_off = word_off, .word = word, .state = RSK_RX_TCP
+		.rail = rail, .word.at = word, .own.off = word_off, .state = RSK_RX_TCP
 	};
 	rsk_ring_rx_init(&rx->ring, ring, cells, rsk_ring_first_lap(key_seed),
 			 rail->ops->caps & RSK_FABRIC_SYNC);
-	rx->credit_sent = rx->ring.next;
+	rx->credit.sent = rx->ring.next;
 	rsk_key_init(&rx->key, key_seed);
 }
 
 void rsk_rx_free_overread(struct rsk_rx *rx)
 {
-	rsk_arena_free(rx->overread);
-	rx->overread = NULL;
-	rx->overread_len = rx->overread_off = 0;
+	rsk_arena_free(rx->overread.bytes);
+	rx->overread.bytes = NULL;
+	rx->overread.len = rx->overread.off = 0;
 }
 
 void rsk_rx_fini(struct rsk_rx *rx)
 {
 	rsk_rx_free_overread(rx);
 	rsk_rx_free_partial(rx);
-	rsk_arena_free(rx->tags);
-	rx->tags = NULL;
-	rx->tagged = false;
+	rsk_arena_free(rx->tags.machine);
+	rx->tags.machine = NULL;
+	rx->tags.on = false;
 }
 
 /* On the ring, the tags' machine must have taken exactly what the ring has. */
@@ -48,18 +48,18 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 {
 	if (!rsk_ring_rx_validate(&rx->ring) || rx->state > RSK_RX_ONRING)
 		return false;
-	if (rx->partial_off > rx->partial_len || rx->overread_off > rx->overread_len)
+	if (rx->partial.off > rx->partial.len || rx->overread.off > rx->overread.len)
 		return false;
-	if (rx->partial_len && (!rx->partial || rx->partial_cell >= rx->ring.next))
+	if (rx->partial.len && (!rx->partial.bytes || rx->partial.cell >= rx->ring.next))
 		return false;
-	if (rx->credit_sent > rx->ring.next)
+	if (rx->credit.sent > rx->ring.next)
 		return false;
-	if (rx->promotions - rx->demotions != (rx->state == RSK_RX_ONRING))
+	if (rx->counts.promotions - rx->counts.demotions != (rx->state == RSK_RX_ONRING))
 		return false;
-	if ((rx->quiesced && (rx->state < RSK_RX_DRAIN_TCP || rx->fin || rx->fell_back)) ||
+	if ((rx->fallback.quiesced && (rx->state < RSK_RX_DRAIN_TCP || rx->fin || rx->fell_back)) ||
 	    !tags_ok(rx))
 		return false;
-	return rx->state != RSK_RX_DRAIN_TCP || rx->pos <= rx->switch_pos;
+	return rx->state != RSK_RX_DRAIN_TCP || rx->pos <= rx->switch_at.pos;
 }
 
 /*
@@ -77,11 +77,11 @@ static void say_req_fallback(struct rsk_rx *rx)
  */
 static int jump(struct rsk_rx *rx, uint64_t cells)
 {
-	if (!rx->jumps || cells < rx->ring.next ||
+	if (!rx->fallback.jumps || cells < rx->ring.next ||
 	    cells - rx->ring.next > 2 * (uint64_t)rx->ring.cells)
 		return -EPROTO;
-	rx->ring.next = rx->credit_sent = cells;
-	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
+	rx->ring.next = rx->credit.sent = cells;
+	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
 	rsk_rx_publish_consumed(rx);
 	return 0;
 }
@@ -93,18 +93,18 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 			rx->proposed = m->gen;
 		return 0;
 	}
-	if ((m->what == RSK_TX_RETRANSMIT || m->what == RSK_TX_NONE) && rx->paused &&
-	    m->gen == rx->paused) {
-		rx->paused = 0;
+	if ((m->what == RSK_TX_RETRANSMIT || m->what == RSK_TX_NONE) && rx->fallback.paused &&
+	    m->gen == rx->fallback.paused) {
+		rx->fallback.paused = 0;
 		if (!rx->stay_off) /* the request was withdrawn meanwhile */
 			rsk_rx_say_stay(rx);
 		return 0;
 	}
-	if (m->what == RSK_TX_RETRANSMIT && rx->fallback_race) {
+	if (m->what == RSK_TX_RETRANSMIT && rx->fallback.race) {
 		if (m->gen != rx->gen ||
-		    (m->pos != rx->fallback_pos && rx->fallback_pos != RSK_POS_START))
+		    (m->pos != rx->fallback.pos && rx->fallback.pos != RSK_POS_START))
 			return -EPROTO;
-		rx->applied = true;
+		rx->fallback.applied = true;
 		return 0;
 	}
 	/* The sender has withdrawn its proposal: neither answer it nor wait for it. */
@@ -118,14 +118,14 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 		return 0;
 	if (m->cells != rx->ring.next && jump(rx, m->cells) < 0)
 		return -EPROTO;
-	rx->jumps = rx->asked = false;
-	rx->switch_pos = m->pos;
-	rx->switch_cell = m->cells;
-	rx->tagged = false; /* until a slot has a tag */
+	rx->fallback.jumps = rx->fallback.asked = false;
+	rx->switch_at.pos = m->pos;
+	rx->switch_at.cell = m->cells;
+	rx->tags.on = false; /* until a slot has a tag */
 	rx->state = RSK_RX_DRAIN_TCP;
 	/* Errors of the rail are ignored here: the sender finds that it is broken. */
 	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC)) {
-		if (rx->own_word.what == RSK_RX_REQ_FALLBACK)
+		if (rx->own.word.what == RSK_RX_REQ_FALLBACK)
 			say_req_fallback(rx);
 		else
 			rsk_rx_say(rx, RSK_RX_SWITCHED, 0);
@@ -145,10 +145,10 @@ void rsk_rx_say_stay(struct rsk_rx *rx)
 
 int rsk_rx_refuse(struct rsk_rx *rx)
 {
-	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->counts.demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
 	rx->fell_back = true;
-	rx->quiesced = false;
+	rx->fallback.quiesced = false;
 	return -EPROTO;
 }
 
@@ -156,19 +156,19 @@ int rsk_rx_take_word(struct rsk_rx *rx)
 {
 	struct rsk_control_word m;
 
-	if (rx->fell_back || rx->fin || !rsk_control_word_fresh(rx->word, rx->word_seen) ||
-	    !rsk_control_word_get(rx->word, &rx->key, RSK_CONTROL_WORD_TX, &m))
+	if (rx->fell_back || rx->fin || !rsk_control_word_fresh(rx->word.at, rx->word.seen) ||
+	    !rsk_control_word_get(rx->word.at, &rx->key, RSK_CONTROL_WORD_TX, &m))
 		return 0;
-	__atomic_store_n(&rx->word_seen, m.hash, __ATOMIC_RELAXED);
+	__atomic_store_n(&rx->word.seen, m.hash, __ATOMIC_RELAXED);
 	return see_word(rx, &m);
 }
 
 void rsk_rx_arrive(struct rsk_rx *rx)
 {
-	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos == rx->switch_pos) {
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos == rx->switch_at.pos) {
 		rx->state = RSK_RX_ONRING;
-		rx->promotions++;
-		rx->tcp_ahead = false; /* what was seen there is older than this promotion */
+		rx->counts.promotions++;
+		rx->tcp.ahead = false; /* what was seen there is older than this promotion */
 	}
 }
 
@@ -178,14 +178,14 @@ void rsk_rx_arrive(struct rsk_rx *rx)
  */
 static void follow(struct rsk_rx *rx)
 {
-	if (rx->pos > rx->fallback_pos) {
-		rx->skip = rx->pos - rx->fallback_pos;
+	if (rx->pos > rx->fallback.pos) {
+		rx->skip = rx->pos - rx->fallback.pos;
 		rx->ring_bytes -= rx->skip;
 	}
 	rsk_rx_free_partial(rx);
-	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->counts.demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
-	rx->fallback_race = false;
+	rx->fallback.race = false;
 }
 
 int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
@@ -202,7 +202,7 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 	 * Every TCP read checks the control word directly afterwards, so a correct sender's switch
 	 * position is not below ours here.
 	 */
-	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_at.pos)
 		return rsk_rx_refuse(rx);
 	/*
 	 * A call that only waits for readiness also has to reach the ring, when everything before
@@ -210,14 +210,14 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 	 */
 	rsk_rx_arrive(rx);
 	rsk_rx_lift_ring_limit(rx);
-	if (__builtin_expect(rx->quiesced, 0)) {
+	if (__builtin_expect(rx->fallback.quiesced, 0)) {
 		rc = rsk_rx_see_answer(rx);
-		if (rc < 0 || rx->quiesced)
+		if (rc < 0 || rx->fallback.quiesced)
 			return rc;
 	}
-	if (rx->fallback_race && rx->applied && rx->state >= RSK_RX_DRAIN_TCP)
+	if (rx->fallback.race && rx->fallback.applied && rx->state >= RSK_RX_DRAIN_TCP)
 		follow(rx);
-	if (rx->proposed > rx->gen && !rx->gave_up && !rx->stay_off && !rx->overread_len &&
+	if (rx->proposed > rx->gen && !rx->gave_up && !rx->stay_off && !rx->overread.len &&
 	    (rx->state == RSK_RX_TCP || rx->state == RSK_RX_WATCH)) {
 		rc = c->ops->rx_pos(c, &tcp_pos);
 		if (rc == -EAGAIN)
@@ -228,8 +228,8 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 		}
 		rx->pos = tcp_pos + rx->ring_bytes;
 		rx->gen = rx->proposed;
-		rx->fallback_race = false; /* a sender that proposes has not seen a FALLBACK_RX */
-		rx->repeated = false;
+		rx->fallback.race = false; /* a sender that proposes has not seen a FALLBACK_RX */
+		rx->fallback.repeated = false;
 		rx->state = RSK_RX_WATCH;
 		rsk_rx_say(rx, RSK_RX_WATCHING, 0);
 	}
@@ -241,7 +241,7 @@ static bool unread_in_ring(const struct rsk_rx *rx)
 	struct rsk_slot_view v;
 
 	return rx->state >= RSK_RX_DRAIN_TCP && !rx->fin &&
-	       (rx->partial_len || rsk_rx_peek(rx, &rx->ring, &v));
+	       (rx->partial.len || rsk_rx_peek(rx, &rx->ring, &v));
 }
 
 static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_control_word *before)
@@ -249,17 +249,17 @@ static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_control_word
 	if (stay)
 		say_req_fallback(rx);
 	else if (before)
-		rx->own_word = *before; /* credit goes out with this word from here on */
+		rx->own.word = *before; /* credit goes out with this word from here on */
 	return -EBUSY;
 }
 
 bool rsk_rx_end_it(struct rsk_rx *rx)
 {
-	if (!rx->ended || rx->fell_back || rx->fin || rx->fallback_race || rx->overread_len ||
+	if (!rx->ended || rx->fell_back || rx->fin || rx->fallback.race || rx->overread.len ||
 	    rx->skip || rx->state < RSK_RX_DRAIN_TCP || rsk_rx_moved_on(rx))
 		return false;
-	rx->ours = rsk_promotion_end(rx->ended, rx->gen, RSK_ENDED_BY_RX);
-	return rx->ours;
+	rx->fallback.ours = rsk_promotion_end(rx->ended, rx->gen, RSK_ENDED_BY_RX);
+	return rx->fallback.ours;
 }
 
 /*
@@ -269,17 +269,17 @@ bool rsk_rx_end_it(struct rsk_rx *rx)
 static int fall_back_ours(struct rsk_rx *rx, bool *again)
 {
 	rsk_rx_say(rx, RSK_RX_FALLBACK_RX,
-		   rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos);
+		   rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.pos : rx->pos);
 	/*
 	 * As in rsk_rx_fall_back(): a slot that the sender put before it saw our FALLBACK_RX is
 	 * seen here.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
-	*again = rx->asked = unread_in_ring(rx);
-	rx->ours = false;
+	*again = rx->fallback.asked = unread_in_ring(rx);
+	rx->fallback.ours = false;
 	rx->fell_back = true;
 	rsk_rx_free_partial(rx);
-	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->counts.demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
 	return 0;
 }
@@ -293,22 +293,22 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 	*again = false;
 	if (rx->fell_back)
 		return 0;
-	if (rx->ours)
+	if (rx->fallback.ours)
 		return fall_back_ours(rx, again);
 	rc = rsk_rx_take_word(rx);
 	if (rc < 0)
 		return rc;
-	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_at.pos)
 		return rsk_rx_refuse(rx);
 	rsk_rx_arrive(rx);
 	rc = rsk_rx_run_commands(rx);
 	if (rc < 0)
 		return rc;
-	if (rx->paused) { /* PAUSE has already been said, with the position */
+	if (rx->fallback.paused) { /* PAUSE has already been said, with the position */
 		rx->fell_back = true;
 		return 0;
 	}
-	if (rx->fallback_race)
+	if (rx->fallback.race)
 		return -EBUSY;
 	/* A FALLBACK_TX that is under way may arrive before our FALLBACK_RX does. */
 	if (rx->rail->ops->arrived) {
@@ -316,21 +316,21 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 		if (rc < 0)
 			return rc == -EBUSY ? stay_here(rx, true, NULL) : rc;
 	}
-	if (rx->overread_len || rx->skip || rx->ring_limit || rsk_rx_moved_on(rx) ||
+	if (rx->overread.len || rx->skip || rx->rail_loss.limit || rsk_rx_moved_on(rx) ||
 	    (stay && unread_in_ring(rx)))
 		return stay_here(rx, stay, NULL);
 	pos = rx->pos;
 	if (rx->state == RSK_RX_WATCH)
 		pos = RSK_POS_START;
 	else if (rx->state == RSK_RX_DRAIN_TCP)
-		pos = rx->switch_pos;
-	before = rx->own_word;
-	rx->fallback_race = true;
-	rx->applied = false;
-	rx->fallback_pos = pos;
+		pos = rx->switch_at.pos;
+	before = rx->own.word;
+	rx->fallback.race = true;
+	rx->fallback.applied = false;
+	rx->fallback.pos = pos;
 	if (rsk_rx_say(rx, RSK_RX_FALLBACK_RX, pos) == RSK_RAIL_MUTE) {
-		rx->own_word = before;
-		rx->fallback_race = false;
+		rx->own.word = before;
+		rx->fallback.race = false;
 		return -EBUSY;
 	}
 	/*
@@ -341,19 +341,19 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 	rc = rsk_rx_take_word(rx);
 	if (rc < 0)
 		return rc;
-	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_at.pos)
 		return rsk_rx_refuse(rx);
-	if (!rx->applied && (rsk_rx_moved_on(rx) || (stay && unread_in_ring(rx)))) {
+	if (!rx->fallback.applied && (rsk_rx_moved_on(rx) || (stay && unread_in_ring(rx)))) {
 		if (pos == RSK_POS_START)
-			rx->fallback_pos = rx->switch_pos;
+			rx->fallback.pos = rx->switch_at.pos;
 		return stay_here(rx, stay, &before);
 	}
-	*again = rx->asked = rx->repeated || unread_in_ring(rx);
-	rx->fallback_race = false;
+	*again = rx->fallback.asked = rx->fallback.repeated || unread_in_ring(rx);
+	rx->fallback.race = false;
 	rx->fell_back = true;
 	rsk_rx_free_partial(rx);
 	if (rx->state == RSK_RX_ONRING && !rx->fin)
-		rx->demotions++;
+		rx->counts.demotions++;
 	if (!rx->fin)
 		rx->state = RSK_RX_TCP;
 	return 0;
@@ -366,7 +366,7 @@ int rsk_rx_pause(struct rsk_rx *rx)
 
 	if (rc < 0)
 		return rc;
-	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_at.pos)
 		return rsk_rx_refuse(rx);
 	if (rx->state == RSK_RX_TCP || rx->fin || rx->fell_back)
 		return 0;
@@ -375,18 +375,19 @@ int rsk_rx_pause(struct rsk_rx *rx)
 	if (rx->state == RSK_RX_WATCH)
 		pos = RSK_POS_START;
 	else if (rx->state == RSK_RX_DRAIN_TCP)
-		pos = rx->switch_pos;
+		pos = rx->switch_at.pos;
 	rsk_rx_say(rx, RSK_RX_PAUSE, pos);
 	if (!rsk_promotion_end(rx->ended, rx->gen, RSK_ENDED_BY_RX)) {
 		rsk_rx_say_stay(rx);
 		return -EAGAIN;
 	}
-	rx->paused = rx->gen;
-	rx->asked = true; /* the sender retransmits from here what it put after what we read */
-	rx->jumps = true;
+	rx->fallback.paused = rx->gen;
+	rx->fallback.asked =
+		true; /* the sender retransmits from here what it put after what we read */
+	rx->fallback.jumps = true;
 	rsk_rx_free_partial(rx);
-	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
-	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
+	rx->counts.demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
 	return 0;
 }
@@ -396,12 +397,12 @@ void rsk_rx_stay_off(struct rsk_rx *rx, bool on)
 	if (rx->fin || rx->gave_up || rx->stay_off == on)
 		return;
 	rx->stay_off = on;
-	if (rx->paused)
+	if (rx->fallback.paused)
 		return; /* PAUSE includes that request, and the sender has to see PAUSE first */
 	/* For good, or until there is another rail, on which no proposal is answered then. */
 	if (rx->fell_back)
 		return;
-	if (!rx->quiesced)
+	if (!rx->fallback.quiesced)
 		rsk_rx_say_stay(rx);
 }
 
@@ -410,15 +411,15 @@ void rsk_rx_close(struct rsk_rx *rx)
 	rsk_rx_publish_consumed(rx);
 	rsk_rx_say(rx, RSK_RX_CLOSED, 0);
 	rx->fell_back = true;
-	rx->quiesced = false;
+	rx->fallback.quiesced = false;
 }
 
 int rsk_rx_tick(struct rsk_rx *rx)
 {
 	if (rx->fell_back)
-		return rsk_control_word_put(rx->rail, rx->word_off, &rx->key, RSK_CONTROL_WORD_RX,
-					    &rx->own_word);
-	if (!rx->gen && !rx->own_word.hash)
+		return rsk_control_word_put(rx->rail, rx->own.off, &rx->key, RSK_CONTROL_WORD_RX,
+					    &rx->own.word);
+	if (!rx->gen && !rx->own.word.hash)
 		return 0;
-	return rsk_rx_say(rx, rx->own_word.what, rx->own_word.pos);
+	return rsk_rx_say(rx, rx->own.word.what, rx->own.word.pos);
 }

@@ -42,18 +42,27 @@ enum rsk_rx_state {
 	RSK_RX_ONRING
 };
 
+/*
+ * Owner: the stream, under its rx lock. What each call checks comes first, then what belongs to a
+ * path, then what is needed when a promotion ends.
+ */
 struct rsk_rx {
 	struct rsk_ring_rx ring;
 	struct rsk_key key;
-	struct rsk_rail *rail;
-	uint64_t word_off;		     /* of our RX control word, in the peer's segment */
-	const struct rsk_control_word *word; /* the peer's TX control word, in our segment */
-	uint64_t word_seen;
-	/* Our exact index, which the peer may get() when the stream ends; may be NULL. */
-	_Atomic(uint64_t) *consumed;
-	/* The same, for a peer that cannot read @consumed; @credit.at NULL: not used. */
-	struct rsk_mailbox credit;
-
+	struct rsk_rail *rail; /* borrowed */
+	/* The sender's TX control word. */
+	struct {
+		const struct rsk_control_word *at; /* in our segment; borrowed */
+		uint64_t seen;			   /* hash of the newest one accepted */
+	} word;
+	/* How the sender learns which cells are free again, besides our control word. */
+	struct {
+		/* Our exact index, which the peer may get() when the stream ends; may be NULL. */
+		_Atomic(uint64_t) *consumed;
+		/* The same, for a peer that cannot read @consumed; @mailbox.at NULL: not used. */
+		struct rsk_mailbox mailbox;
+		uint64_t sent; /* the newest that a control word carried */
+	} credit;
 	/* For rsk_promotion_end() in rsk_rx_pause(); NULL: not on this fabric. */
 	_Atomic(uint64_t) *ended;
 
@@ -62,88 +71,122 @@ struct rsk_rx {
 	bool gave_up;	/* the positions cannot be determined */
 	/* Answers no proposal, and says REQ_FALLBACK: rsk_rx_stay_off(). */
 	bool stay_off;
-	/* Ring limit: the rail broke, and the ring ends before this index; 0: it did not. */
-	uint64_t ring_limit;
-	/* There is another rail, with this key, for when the old ring is read; 0: none. */
-	uint64_t renew_seed;
-	/* A sender that ended in order has put slots below this index; 0: unknown. */
-	uint64_t last_cell;
-	bool fin;     /* FIN slot taken: end of stream */
-	bool tcp_eof; /* the TCP socket reported its end */
-	/*
-	 * The TCP socket had bytes when it was checked on the ring; they are not due before the
-	 * ring says so.
-	 */
-	bool tcp_ahead;
-	/* The sender is dead, or its rail is gone for good: what has not arrived never will. */
-	bool lost;
-	uint8_t owed; /* enum rsk_rx_owed */
-	/* For RSK_RX_OWED_TO: that position. */
-	uint64_t owed_to;
-	/* The TCP socket reported this error (-errno), to be delivered once, after the data. */
-	int tcp_err;
-	/*
-	 * An error that ends the stream was delivered, the socket's or ours: only the end follows.
-	 */
-	bool err_told;
-	/* The promotion that we ended, until the sender has confirmed it; 0: none. */
-	uint32_t paused;
-	/* This promotion was ended by rsk_rx_end_it(), and the control word does not say so yet. */
-	bool ours;
-	/*
-	 * Slots of the promotion that we ended may lie from ring.next on; they are not valid any
-	 * more.
-	 */
-	bool jumps;
+	bool fin;	   /* FIN slot taken: end of stream */
 	uint32_t gen;	   /* of the current or proposed promotion */
 	uint32_t proposed; /* newest proposal seen */
 	/* Of the next byte to deliver; valid from the first WATCH on. */
 	uint64_t pos;
-	uint64_t switch_pos;
-	uint64_t switch_cell;
 	uint64_t ring_bytes; /* delivered from the ring */
-	uint64_t credit_sent;
-	/* Partial slot: a verified slot that was delivered in part; arena memory. */
-	uint8_t *partial;
-	uint32_t partial_len, partial_off;
-	uint64_t partial_cell; /* its index: no credit beyond it */
-	/* Slots from ring.next up to this index were counted (SYNC); if less: none. */
-	uint64_t counted_to;
-	uint64_t counted_bytes;
-	/* Slots below this index were found whole, on a fabric where a put lands in pieces. */
-	uint64_t whole_to;
-	/* Index of the slot that was not whole at the last check. */
-	uint64_t part_at;
-	uint32_t part_looks; /* checks of that slot */
+	/* What this end has said to leave the ring, and what the sender makes of it. */
+	struct {
+		/*
+		 * Fallback race: our FALLBACK_RX and a FALLBACK_TX crossed. Whether the sender
+		 * applied ours is known from its control word, before the next byte is delivered.
+		 */
+		bool race;
+		bool applied; /* the sender applied it */
+		/* QUIESCED was said and not answered yet; nothing can be read meanwhile. */
+		bool quiesced;
+		/*
+		 * This promotion was ended by rsk_rx_end_it(), and the control word does not say so
+		 * yet.
+		 */
+		bool ours;
+		/* The sender is to retransmit what is in the ring, and reads it there. */
+		bool asked;
+		/* Some of what was in the ring comes once more by TCP. */
+		bool repeated;
+		/*
+		 * Slots of the promotion that we ended may lie from ring.next on; they are not
+		 * valid any more.
+		 */
+		bool jumps;
+		/* The promotion that we ended, until the sender has confirmed it; 0: none. */
+		uint32_t paused;
+		/* Position in that FALLBACK_RX, or in QUIESCED. */
+		uint64_t pos;
+	} fallback;
+	/* Of a rail that broke, and of a sender that is gone. */
+	struct {
+		/* Ring limit: the rail broke, and the ring ends before this index; 0: it did not. */
+		uint64_t limit;
+		/* There is another rail, with this key, for when the old ring is read; 0: none. */
+		uint64_t renew_seed;
+		/* A sender that ended in order has put slots below this index; 0: unknown. */
+		uint64_t last_cell;
+		uint64_t owed_to; /* for RSK_RX_OWED_TO: that position */
+		uint8_t owed;	  /* enum rsk_rx_owed */
+		/*
+		 * The sender is dead, or its rail is gone for good: what has not arrived never
+		 * will.
+		 */
+		bool lost;
+	} rail_loss;
 	/*
-	 * Fallback race: our FALLBACK_RX and a FALLBACK_TX crossed. Whether the sender applied ours
-	 * is known from its control word, before the next byte is delivered.
+	 * Partial slot: a verified slot that was delivered in part. len 0: there is none, and
+	 * @bytes may be NULL.
 	 */
-	bool fallback_race;
-	bool applied; /* the sender applied it */
-	/* Position in that FALLBACK_RX, or in QUIESCED. */
-	uint64_t fallback_pos;
-	/* QUIESCED was said and not answered yet; nothing can be read meanwhile. */
-	bool quiesced;
-	/* The sender is to retransmit what is in the ring, and reads it there. */
-	bool asked;
-	/* Some of what was in the ring comes once more by TCP. */
-	bool repeated;
+	struct {
+		uint8_t *bytes; /* arena memory */
+		uint32_t len, off;
+		uint64_t cell; /* its index: no credit beyond it */
+	} partial;
+	/* Slots from ring.next up to index @to were counted (SYNC); if less: none. */
+	struct {
+		uint64_t bytes;
+		uint64_t to;
+	} counted;
+	/* Of the transaction tags. */
+	struct {
+		/*
+		 * The machine is told of this promotion's slots; valid only on the ring
+		 * (rsk_rx_txn_tags()).
+		 */
+		bool on;
+		struct rsk_order_form form;	 /* if the sender writes them; width 0: none */
+		struct rsk_txn_tags_rx *machine; /* arena memory */
+	} tags;
+	/* What the TCP socket has reported, until it is due. */
+	struct {
+		int err;  /* -errno, to be delivered once, after the data; 0: none */
+		bool eof; /* its end */
+		/*
+		 * It had bytes when it was checked on the ring; they are not due before the ring
+		 * says so.
+		 */
+		bool ahead;
+		/*
+		 * An error that ends the stream was delivered, the socket's or ours: only the end
+		 * follows.
+		 */
+		bool err_told;
+	} tcp;
+	/* Where the ring begins, from DRAIN_TCP on. */
+	struct {
+		uint64_t pos;
+		uint64_t cell;
+	} switch_at;
+	/* Overread buffer: TCP bytes read beyond switch_at.pos, due after FALLBACK_TX. */
+	struct {
+		uint8_t *bytes; /* arena memory */
+		size_t len, off;
+	} overread;
 	/* Bytes retransmitted by TCP that the ring delivered too, and that are dropped. */
 	uint64_t skip;
-	/* Overread buffer: TCP bytes read beyond switch_pos, due after FALLBACK_TX. */
-	uint8_t *overread;
-	size_t overread_len, overread_off;
-	uint32_t promotions, demotions;
-	struct rsk_control_word own_word; /* our RX control word, as last put */
-	/* Of the transaction tags, if the sender writes them; width 0: none. */
-	struct rsk_order_form form;
-	struct rsk_txn_tags_rx *tags; /* arena memory */
-	/*
-	 * The machine in @marks is told of this promotion's slots; valid only on the ring
-	 * (rsk_rx_txn_tags()).
-	 */
-	bool tagged;
+	/* On a fabric where a put lands in pieces. */
+	struct {
+		uint64_t to;	  /* slots below this index were found whole */
+		uint64_t part_at; /* index of the slot that was not whole at the last check */
+		uint32_t looks;	  /* checks of that slot */
+	} whole;
+	/* Our RX control word. */
+	struct {
+		uint64_t off;		      /* in the peer's segment */
+		struct rsk_control_word word; /* as last put */
+	} own;
+	struct {
+		uint32_t promotions, demotions;
+	} counts;
 };
 
 /*
@@ -158,16 +201,16 @@ void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, 
  */
 static inline void rsk_rx_tag(struct rsk_rx *rx, const struct rsk_order_form *form)
 {
-	rx->form = *form;
+	rx->tags.form = *form;
 }
 
 /*
- * Called directly after rsk_rx_init(), instead of setting @consumed: credit is published in a
+ * Called directly after rsk_rx_init(), instead of setting credit.consumed: credit is published in a
  * mailbox at @at.
  */
 static inline void rsk_rx_publish_at(struct rsk_rx *rx, void *at, uint32_t bytes)
 {
-	rsk_mailbox_init(&rx->credit, at, bytes, &rx->key);
+	rsk_mailbox_init(&rx->credit.mailbox, at, bytes, &rx->key);
 }
 
 /*
@@ -176,16 +219,16 @@ static inline void rsk_rx_publish_at(struct rsk_rx *rx, void *at, uint32_t bytes
  */
 static inline bool rsk_rx_txn_tags_begin(struct rsk_rx *rx)
 {
-	if (!rx->tagged && rx->state >= RSK_RX_DRAIN_TCP)
-		rx->tagged =
-			rsk_txn_tags_rx_begin(&rx->tags, &rx->form, rx->ring.cells, rx->ring.next);
-	return rx->tagged;
+	if (!rx->tags.on && rx->state >= RSK_RX_DRAIN_TCP)
+		rx->tags.on = rsk_txn_tags_rx_begin(&rx->tags.machine, &rx->tags.form,
+						    rx->ring.cells, rx->ring.next);
+	return rx->tags.on;
 }
 
 /* The tags' machine, if it knows all that was taken; otherwise NULL. */
 static inline struct rsk_txn_tags_rx *rsk_rx_txn_tags(const struct rsk_rx *rx)
 {
-	return rx->tagged && rx->state >= RSK_RX_DRAIN_TCP ? rx->tags : NULL;
+	return rx->tags.on && rx->state >= RSK_RX_DRAIN_TCP ? rx->tags.machine : NULL;
 }
 
 /* Frees the arena memory of the machine. */
@@ -213,9 +256,9 @@ void rsk_rx_give_credit(struct rsk_rx *rx, bool all);
  */
 static inline bool rsk_rx_ended(const struct rsk_rx *rx)
 {
-	if (!rx->tcp_eof || rx->lost || rx->err_told)
-		return rx->tcp_eof;
-	return rx->owed != RSK_RX_OWED_UNKNOWN &&
+	if (!rx->tcp.eof || rx->rail_loss.lost || rx->tcp.err_told)
+		return rx->tcp.eof;
+	return rx->rail_loss.owed != RSK_RX_OWED_UNKNOWN &&
 	       (rx->state < RSK_RX_WATCH || (rx->rail->ops->caps & RSK_FABRIC_SYNC));
 }
 
@@ -227,7 +270,7 @@ static inline bool rsk_rx_ended(const struct rsk_rx *rx)
  */
 static inline bool rsk_rx_ahead(const struct rsk_rx *rx)
 {
-	return rx->tcp_ahead && rx->state == RSK_RX_ONRING;
+	return rx->tcp.ahead && rx->state == RSK_RX_ONRING;
 }
 
 /*
@@ -237,7 +280,7 @@ static inline bool rsk_rx_ahead(const struct rsk_rx *rx)
 static inline void rsk_rx_told(struct rsk_rx *rx, int err)
 {
 	if (err == -ECONNRESET || err == -ECONNABORTED || err == -ETIMEDOUT || err == -EPIPE)
-		rx->err_told = true;
+		rx->tcp.err_told = true;
 }
 
 /*
@@ -248,8 +291,8 @@ static inline void rsk_rx_keep_error(struct rsk_rx *rx, ssize_t n)
 {
 	if (n != -ECONNRESET && n != -ECONNABORTED && n != -ETIMEDOUT)
 		return;
-	rx->tcp_err = (int)n;
-	rx->err_told = false;
+	rx->tcp.err = (int)n;
+	rx->tcp.err_told = false;
 }
 
 /*
@@ -257,11 +300,11 @@ static inline void rsk_rx_keep_error(struct rsk_rx *rx, ssize_t n)
  */
 static inline int rsk_rx_take_error(struct rsk_rx *rx)
 {
-	int err = rx->tcp_err;
+	int err = rx->tcp.err;
 
 	if (err) {
-		rx->tcp_err = 0;
-		rx->tcp_eof = true;
+		rx->tcp.err = 0;
+		rx->tcp.eof = true;
 		rsk_rx_told(rx, err);
 	}
 	return err;
@@ -270,8 +313,8 @@ static inline int rsk_rx_take_error(struct rsk_rx *rx)
 /* On the ring, and the sender has said nothing new: rsk_rx_serve() would do nothing. */
 static inline bool rsk_rx_on_fast_path(const struct rsk_rx *rx)
 {
-	return rx->state == RSK_RX_ONRING && !rx->fallback_race && !rx->fell_back && !rx->fin &&
-	       !rx->quiesced && !rsk_control_word_fresh(rx->word, rx->word_seen);
+	return rx->state == RSK_RX_ONRING && !rx->fallback.race && !rx->fell_back && !rx->fin &&
+	       !rx->fallback.quiesced && !rsk_control_word_fresh(rx->word.at, rx->word.seen);
 }
 
 /*
@@ -347,8 +390,8 @@ bool rsk_rx_told_end(struct rsk_rx *rx);
  */
 static inline bool rsk_rx_drained(const struct rsk_rx *rx)
 {
-	return (rx->state == RSK_RX_TCP || rx->fin) && !rx->overread_len && !rx->partial_len &&
-	       !rx->fallback_race && !rx->skip;
+	return (rx->state == RSK_RX_TCP || rx->fin) && !rx->overread.len && !rx->partial.len &&
+	       !rx->fallback.race && !rx->skip;
 }
 
 /* Is anything unread at this end (for a reset at close)? */

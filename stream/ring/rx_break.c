@@ -42,44 +42,44 @@ static uint64_t scan(const struct rsk_rx *rx, uint64_t *pos)
 static void ask_what_is_owed(struct rsk_rx *rx, bool due)
 {
 	if (due)
-		rx->owed = RSK_RX_OWED_UNKNOWN;
+		rx->rail_loss.owed = RSK_RX_OWED_UNKNOWN;
 }
 
 void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 {
-	if (rx->fell_back && rx->own_word.what == RSK_RX_FALLBACK_RX) {
-		ask_what_is_owed(rx, rx->asked);
+	if (rx->fell_back && rx->own.word.what == RSK_RX_FALLBACK_RX) {
+		ask_what_is_owed(rx, rx->fallback.asked);
 		/*
 		 * What was said at the fallback still holds: since then only bytes that were
 		 * already there came by TCP.
 		 */
-		*pos = rx->own_word.pos;
-		*cell = rx->own_word.cells;
+		*pos = rx->own.word.pos;
+		*cell = rx->own.word.cells;
 		return;
 	}
 	/*
 	 * The rail before this one broke too, and what it brought is still being read: nothing can
 	 * have arrived by this one.
 	 */
-	if (rx->ring_limit) {
-		rx->renew_seed = 0;
+	if (rx->rail_loss.limit) {
+		rx->rail_loss.renew_seed = 0;
 		*pos = RSK_POS_START;
-		*cell = rx->ring_limit;
+		*cell = rx->rail_loss.limit;
 		return;
 	}
 	ask_what_is_owed(rx, rx->state >= RSK_RX_WATCH && !rx->fin);
 	/* The sender's last control word may have arrived too. */
 	if (rsk_rx_take_word(rx) == 0)
 		rsk_rx_arrive(rx);
-	if (rx->quiesced && rsk_rx_see_answer(rx) == 0 && rx->quiesced) {
+	if (rx->fallback.quiesced && rsk_rx_see_answer(rx) == 0 && rx->fallback.quiesced) {
 		/* No answer has arrived, and none will. Report what QUIESCED said. */
-		*pos = rx->fallback_pos;
+		*pos = rx->fallback.pos;
 		*cell = rsk_rx_free_below(rx);
 		rsk_rx_free_partial(rx);
-		rx->demotions += rx->state == RSK_RX_ONRING;
+		rx->counts.demotions += rx->state == RSK_RX_ONRING;
 		rx->state = RSK_RX_TCP;
-		rx->quiesced = false;
-		rx->fell_back = rx->repeated = true;
+		rx->fallback.quiesced = false;
+		rx->fell_back = rx->fallback.repeated = true;
 		return;
 	}
 	*cell = rx->ring.next;
@@ -91,24 +91,24 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	}
 	if (!(rx->rail->ops->caps & RSK_FABRIC_RELIABLE)) {
 		/* Slots in the ring may still be overwritten, so only what was read counts. */
-		*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos;
-		*cell = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_cell : rsk_rx_free_below(rx);
+		*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.pos : rx->pos;
+		*cell = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.cell : rsk_rx_free_below(rx);
 		rsk_rx_free_partial(rx);
-		rx->demotions += rx->state == RSK_RX_ONRING;
+		rx->counts.demotions += rx->state == RSK_RX_ONRING;
 		rx->state = RSK_RX_TCP;
 		rx->fell_back = true;
 		return;
 	}
-	*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos :
-					       rx->pos + rx->partial_len - rx->partial_off;
-	*cell = rx->ring_limit = scan(rx, pos);
+	*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.pos :
+					       rx->pos + rx->partial.len - rx->partial.off;
+	*cell = rx->rail_loss.limit = scan(rx, pos);
 	/*
 	 * Nothing has arrived: TCP continues at once, even before the position where the ring would
 	 * have begun.
 	 */
-	if (rx->state == RSK_RX_DRAIN_TCP && rx->ring_limit == rx->ring.next) {
+	if (rx->state == RSK_RX_DRAIN_TCP && rx->rail_loss.limit == rx->ring.next) {
 		rx->state = RSK_RX_TCP;
-		rx->ring_limit = 0;
+		rx->rail_loss.limit = 0;
 		rx->fell_back = true;
 	}
 	rsk_rx_lift_ring_limit(rx);
@@ -116,78 +116,78 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 
 static void renew(struct rsk_rx *rx)
 {
-	uint64_t seed = rx->renew_seed;
+	uint64_t seed = rx->rail_loss.renew_seed;
 	struct rsk_control_word m;
 
-	rx->renew_seed = 0;
+	rx->rail_loss.renew_seed = 0;
 	rsk_rx_free_partial(rx);
 	rsk_ring_rx_init(&rx->ring, rx->ring.base, rx->ring.cells, rsk_ring_first_lap(seed),
 			 rx->ring.sync);
 	rsk_key_init(&rx->key, seed);
-	if (rx->credit.at)
-		rsk_rx_publish_at(rx, rx->credit.at, rx->credit.bytes);
+	if (rx->credit.mailbox.at)
+		rsk_rx_publish_at(rx, rx->credit.mailbox.at, rx->credit.mailbox.bytes);
 	/*
 	 * A word of the old key would count as new forever. The sender's first word with the new
 	 * key must count as new.
 	 */
-	__atomic_store_n(&rx->word_seen,
-			 rsk_control_word_get(rx->word, &rx->key, RSK_CONTROL_WORD_TX, &m) ?
+	__atomic_store_n(&rx->word.seen,
+			 rsk_control_word_get(rx->word.at, &rx->key, RSK_CONTROL_WORD_TX, &m) ?
 				 0 :
-				 __atomic_load_n(&rx->word->hash, __ATOMIC_ACQUIRE),
+				 __atomic_load_n(&rx->word.at->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
-	rx->own_word = (struct rsk_control_word){ 0 };
-	rx->fell_back = rx->fallback_race = rx->applied = rx->repeated = false;
+	rx->own.word = (struct rsk_control_word){ 0 };
+	rx->fell_back = rx->fallback.race = rx->fallback.applied = rx->fallback.repeated = false;
 	rx->gen = rx->proposed = 0;
-	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
-	rx->credit_sent = rx->ring.next;
+	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
+	rx->credit.sent = rx->ring.next;
 	rsk_rx_publish_consumed(rx);
 }
 
 void rsk_rx_lift_ring_limit(struct rsk_rx *rx)
 {
-	if (__builtin_expect(!rx->ring_limit, 1) || rx->partial_len || rx->fin)
+	if (__builtin_expect(!rx->rail_loss.limit, 1) || rx->partial.len || rx->fin)
 		return;
 	if (rx->state == RSK_RX_DRAIN_TCP ||
-	    (rx->state == RSK_RX_ONRING && rx->ring.next < rx->ring_limit))
+	    (rx->state == RSK_RX_ONRING && rx->ring.next < rx->rail_loss.limit))
 		return;
-	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->counts.demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
-	rx->ring_limit = 0;
+	rx->rail_loss.limit = 0;
 	rx->fell_back = true;
-	if (rx->renew_seed)
+	if (rx->rail_loss.renew_seed)
 		renew(rx);
 }
 
 void rsk_rx_renew(struct rsk_rx *rx, uint64_t key_seed)
 {
-	if (rx->fin || rx->own_word.what == RSK_RX_CLOSED)
+	if (rx->fin || rx->own.word.what == RSK_RX_CLOSED)
 		return;
-	rx->renew_seed = key_seed;
-	if (!rx->ring_limit)
+	rx->rail_loss.renew_seed = key_seed;
+	if (!rx->rail_loss.limit)
 		renew(rx);
 }
 
 void rsk_rx_owe(struct rsk_rx *rx, uint64_t to)
 {
-	if (rx->owed == RSK_RX_OWED_NOTHING)
+	if (rx->rail_loss.owed == RSK_RX_OWED_NOTHING)
 		return;
-	rx->owed = to ? RSK_RX_OWED_TO : RSK_RX_OWED_NOTHING;
-	rx->owed_to = to;
+	rx->rail_loss.owed = to ? RSK_RX_OWED_TO : RSK_RX_OWED_NOTHING;
+	rx->rail_loss.owed_to = to;
 }
 
 void rsk_rx_ending(struct rsk_rx *rx, uint64_t cell)
 {
-	rx->last_cell = cell;
+	rx->rail_loss.last_cell = cell;
 	if (!cell && rx->state == RSK_RX_WATCH)
 		rx->state = RSK_RX_TCP;
 }
 
 void rsk_rx_lose(struct rsk_rx *rx)
 {
-	if (rx->quiesced)
+	if (rx->fallback.quiesced)
 		rsk_rx_see_answer(rx);
-	rx->quiesced = false;
-	rx->lost = true;
+	rx->fallback.quiesced = false;
+	rx->rail_loss.lost = true;
 	/*
 	 * The sender's control word may just have arrived; bytes that it put afterwards may not
 	 * have.
@@ -197,6 +197,6 @@ void rsk_rx_lose(struct rsk_rx *rx)
 	if (rx->state == RSK_RX_WATCH) {
 		rx->state = RSK_RX_TCP;
 		rx->fell_back = true;
-		rx->owed = RSK_RX_OWED_UNKNOWN;
+		rx->rail_loss.owed = RSK_RX_OWED_UNKNOWN;
 	}
 }

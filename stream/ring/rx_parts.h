@@ -36,7 +36,7 @@ void rsk_rx_publish_consumed(struct rsk_rx *rx);
 static inline bool rsk_rx_peek(const struct rsk_rx *rx, const struct rsk_ring_rx *ring,
 			       struct rsk_slot_view *v)
 {
-	return (__builtin_expect(!rx->ring_limit, 1) || ring->next < rx->ring_limit) &&
+	return (__builtin_expect(!rx->rail_loss.limit, 1) || ring->next < rx->rail_loss.limit) &&
 	       rsk_ring_peek(ring, v);
 }
 

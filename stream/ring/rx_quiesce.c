@@ -39,19 +39,21 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	if (!find_command(&ring, &rx->key, &cmd))
 		return 0;
 	if (cmd.what != RSK_COMMAND_RETRANSMIT) {
-		rx->quiesced = false; /* the command is run when everything before it is read */
+		rx->fallback.quiesced =
+			false; /* the command is run when everything before it is read */
 		rsk_rx_say_stay(rx);
 		return 0;
 	}
-	if (cmd.pos != rx->fallback_pos || cmd.gen != rx->gen)
+	if (cmd.pos != rx->fallback.pos || cmd.gen != rx->gen)
 		return rsk_rx_refuse(rx);
-	rx->repeated = rx->partial_len || ring.next != rx->ring.next + rsk_slot_cells(sizeof(cmd));
+	rx->fallback.repeated = rx->partial.len ||
+				ring.next != rx->ring.next + rsk_slot_cells(sizeof(cmd));
 	rsk_rx_free_partial(rx);
 	rx->ring = ring;
-	rx->counted_to = rx->counted_bytes = rx->whole_to = 0;
-	rx->demotions += rx->state == RSK_RX_ONRING;
+	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
+	rx->counts.demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
-	rx->quiesced = false;
+	rx->fallback.quiesced = false;
 	rsk_rx_publish_consumed(rx);
 	rsk_rx_say_stay(rx);
 	return 0;
@@ -65,24 +67,24 @@ int rsk_rx_quiesce(struct rsk_rx *rx)
 
 	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin)
 		return 0;
-	if (!rx->quiesced) {
-		if (!rx->rail->ops->arrived || rx->fell_back || rx->fallback_race ||
-		    rx->overread_len || rx->skip || rx->ring_limit || rsk_rx_moved_on(rx))
+	if (!rx->fallback.quiesced) {
+		if (!rx->rail->ops->arrived || rx->fell_back || rx->fallback.race ||
+		    rx->overread.len || rx->skip || rx->rail_loss.limit || rsk_rx_moved_on(rx))
 			return -EBUSY;
-		before = rx->own_word;
-		pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_pos : rx->pos;
+		before = rx->own.word;
+		pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.pos : rx->pos;
 		if (rsk_rx_say(rx, RSK_RX_QUIESCED, pos) == RSK_RAIL_MUTE) {
-			rx->own_word = before;
+			rx->own.word = before;
 			return -EBUSY;
 		}
-		rx->fallback_pos = pos;
-		rx->quiesced = true;
-		rx->repeated = false;
+		rx->fallback.pos = pos;
+		rx->fallback.quiesced = true;
+		rx->fallback.repeated = false;
 	}
 	rc = rsk_rx_see_answer(rx);
 	if (rc < 0)
 		return rc;
-	if (rx->quiesced)
+	if (rx->fallback.quiesced)
 		return -EAGAIN;
 	return rx->state < RSK_RX_DRAIN_TCP ? 0 : -EBUSY;
 }

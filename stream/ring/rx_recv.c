@@ -19,17 +19,17 @@
 
 static ssize_t take_hold(struct rsk_rx *rx, struct rsk_iovcur *dst, bool peek)
 {
-	size_t n = rx->overread_len - rx->overread_off;
+	size_t n = rx->overread.len - rx->overread.off;
 
 	if (n > dst->left)
 		n = dst->left;
 	if (!rsk_touch_scatters(dst, n))
 		return -EFAULT;
-	rsk_iovcur_scatter(dst, rx->overread + rx->overread_off, n);
+	rsk_iovcur_scatter(dst, rx->overread.bytes + rx->overread.off, n);
 	if (!peek) {
-		rx->overread_off += n;
+		rx->overread.off += n;
 		rx->pos += n;
-		if (rx->overread_off == rx->overread_len)
+		if (rx->overread.off == rx->overread.len)
 			rsk_rx_free_overread(rx);
 	}
 	return (ssize_t)n;
@@ -42,21 +42,21 @@ static ssize_t take_hold(struct rsk_rx *rx, struct rsk_iovcur *dst, bool peek)
  */
 static ssize_t take_back(struct rsk_rx *rx, struct rsk_iovcur at, ssize_t n)
 {
-	size_t over = (size_t)(rx->pos - rx->switch_pos);
+	size_t over = (size_t)(rx->pos - rx->switch_at.pos);
 
 	if (over > (size_t)n)
 		return rsk_rx_refuse(rx);
-	rx->overread = rsk_arena_alloc_raw(over);
-	if (!rx->overread) {
+	rx->overread.bytes = rsk_arena_alloc_raw(over);
+	if (!rx->overread.bytes) {
 		rsk_rx_refuse(rx);
 		return -ENOMEM;
 	}
 	rsk_iovcur_run(&at, &(uint8_t *){ NULL });
 	rsk_iovcur_advance(&at, (size_t)n - over);
-	rsk_iovcur_gather(&at, rx->overread, over);
-	rx->overread_len = over;
-	rx->overread_off = 0;
-	rx->pos = rx->switch_pos;
+	rsk_iovcur_gather(&at, rx->overread.bytes, over);
+	rx->overread.len = over;
+	rx->overread.off = 0;
+	rx->pos = rx->switch_at.pos;
 	rsk_rx_arrive(rx);
 	return n - (ssize_t)over;
 }
@@ -72,18 +72,18 @@ static ssize_t settle_fallback_race(struct rsk_rx *rx, struct rsk_tcp *c)
 	struct iovec iov = { scratch, 1 };
 	ssize_t n;
 
-	if (rx->fallback_race) {
+	if (rx->fallback.race) {
 		n = c->ops->recv(c, &iov, 1, 1, MSG_PEEK);
 		if (n <= 0)
 			return n;
 		n = rsk_rx_take_word(rx);
 		if (n < 0)
 			return n;
-		if (rx->applied) {
-			rx->skip = rx->pos - rx->fallback_pos;
+		if (rx->fallback.applied) {
+			rx->skip = rx->pos - rx->fallback.pos;
 			rx->ring_bytes -= rx->skip;
 		}
-		rx->fallback_race = false;
+		rx->fallback.race = false;
 	}
 	iov.iov_len = sizeof(scratch);
 	while (rx->skip) {
@@ -121,22 +121,22 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 	uint8_t byte;
 	ssize_t n;
 
-	if ((rx->fallback_race || rx->skip) && rx->state == RSK_RX_TCP) {
+	if ((rx->fallback.race || rx->skip) && rx->state == RSK_RX_TCP) {
 		n = settle_fallback_race(rx, c);
 		if (n <= 0)
 			return n;
 	}
-	if (rx->overread_len && rx->state != RSK_RX_ONRING)
+	if (rx->overread.len && rx->state != RSK_RX_ONRING)
 		return take_hold(rx, dst, peek);
 	/*
 	 * An error of a send, or one that came after what is in the overread file (over.h): bytes
 	 * come first, unless some before them are lost. A peek takes the error too.
 	 */
-	if (rx->tcp_err &&
-	    (rx->lost || c->ops->recv(c, &(struct iovec){ &byte, 1 }, 1, 1, MSG_PEEK) <= 0))
+	if (rx->tcp.err && (rx->rail_loss.lost ||
+			    c->ops->recv(c, &(struct iovec){ &byte, 1 }, 1, 1, MSG_PEEK) <= 0))
 		return rsk_rx_take_error(rx);
-	if (rx->state == RSK_RX_DRAIN_TCP && cap > rx->switch_pos - rx->pos)
-		cap = rx->switch_pos - rx->pos;
+	if (rx->state == RSK_RX_DRAIN_TCP && cap > rx->switch_at.pos - rx->pos)
+		cap = rx->switch_at.pos - rx->pos;
 	if (dst->off)
 		n = c->ops->recv(c, iov, rest_of(dst, iov), cap, peek ? MSG_PEEK : 0);
 	else
@@ -151,10 +151,11 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 
 			if (rc < 0)
 				return rc;
-			if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
+			if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_at.pos)
 				return rsk_rx_refuse(rx);
-			if (rx->state == RSK_RX_DRAIN_TCP && (uint64_t)n > rx->switch_pos - rx->pos)
-				n = (ssize_t)(rx->switch_pos - rx->pos);
+			if (rx->state == RSK_RX_DRAIN_TCP &&
+			    (uint64_t)n > rx->switch_at.pos - rx->pos)
+				n = (ssize_t)(rx->switch_at.pos - rx->pos);
 		}
 		rsk_iovcur_advance(dst, (size_t)n);
 		rsk_rx_arrive(rx);
@@ -167,7 +168,7 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 
 		if (rc < 0)
 			return rc;
-		if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_pos)
+		if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_at.pos)
 			n = take_back(rx, before, n);
 	}
 	if (n > 0)
@@ -185,15 +186,15 @@ static bool check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)
 	struct iovec iov = { &byte, 1 };
 	ssize_t n;
 
-	if (rx->tcp_eof || rx->tcp_err)
+	if (rx->tcp.eof || rx->tcp.err)
 		return true;
 	n = c->ops->recv(c, &iov, 1, 1, MSG_PEEK);
-	rx->tcp_ahead = n > 0;
+	rx->tcp.ahead = n > 0;
 	if (n == 0)
-		rx->tcp_eof = true;
+		rx->tcp.eof = true;
 	else if (n < 0 && n != -EAGAIN && n != -EINTR)
-		rx->tcp_err = (int)n;
-	return rx->tcp_eof || rx->tcp_err || n > 0;
+		rx->tcp.err = (int)n;
+	return rx->tcp.eof || rx->tcp.err || n > 0;
 }
 
 /*
@@ -207,16 +208,16 @@ static bool check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)
  */
 static int left_without_a_word(struct rsk_rx *rx, struct rsk_tcp *c)
 {
-	if (!rx->lost && rsk_rx_ahead(rx) && (rx->rail->ops->caps & RSK_FABRIC_SYNC) &&
+	if (!rx->rail_loss.lost && rsk_rx_ahead(rx) && (rx->rail->ops->caps & RSK_FABRIC_SYNC) &&
 	    c->ops->at_end && c->ops->at_end(c)) {
-		rx->lost = true;
+		rx->rail_loss.lost = true;
 		return 1;
 	}
-	if (!rx->lost || rx->tcp_eof || rx->tcp_err)
+	if (!rx->rail_loss.lost || rx->tcp.eof || rx->tcp.err)
 		return 0;
-	if (rx->last_cell && rx->last_cell != rx->ring.next)
+	if (rx->rail_loss.last_cell && rx->rail_loss.last_cell != rx->ring.next)
 		return rsk_rx_refuse(rx);
-	rx->demotions++;
+	rx->counts.demotions++;
 	rx->state = RSK_RX_TCP;
 	rx->fell_back = true;
 	return 1;
@@ -224,18 +225,19 @@ static int left_without_a_word(struct rsk_rx *rx, struct rsk_tcp *c)
 
 static ssize_t ring_at_end(struct rsk_rx *rx)
 {
-	if (rx->tcp_err)
+	if (rx->tcp.err)
 		return rsk_rx_take_error(rx);
 	if (!rsk_rx_ended(rx))
 		return -EAGAIN;
-	if (!rx->lost || (rx->last_cell && rx->last_cell == rx->ring.next))
+	if (!rx->rail_loss.lost ||
+	    (rx->rail_loss.last_cell && rx->rail_loss.last_cell == rx->ring.next))
 		return 0;
 	/*
 	 * Neither FIN nor FALLBACK_TX: the sender died in the middle, and not all that it had put
 	 * may have arrived.
 	 */
-	rx->lost = false;
-	rx->demotions++;
+	rx->rail_loss.lost = false;
+	rx->counts.demotions++;
 	rx->state = RSK_RX_TCP;
 	rx->fell_back = true;
 	rsk_rx_told(rx, -ECONNRESET);
@@ -249,15 +251,15 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
  */
 static ssize_t tcp_at_end(struct rsk_rx *rx)
 {
-	rx->tcp_eof = true;
+	rx->tcp.eof = true;
 	/*
 	 * Or the sender has gone to the ring before its end; then its control word, which is under
 	 * way, says so.
 	 */
 	if (!rsk_rx_ended(rx))
 		return -EAGAIN;
-	if (rx->owed == RSK_RX_OWED_NOTHING || rx->err_told ||
-	    (rx->owed == RSK_RX_OWED_TO && rx->pos >= rx->owed_to))
+	if (rx->rail_loss.owed == RSK_RX_OWED_NOTHING || rx->tcp.err_told ||
+	    (rx->rail_loss.owed == RSK_RX_OWED_TO && rx->pos >= rx->rail_loss.owed_to))
 		return 0;
 	rsk_rx_told(rx, -ECONNRESET);
 	return -ECONNRESET;
@@ -275,27 +277,27 @@ static ssize_t peek_more(struct rsk_rx *rx, struct rsk_tcp *c, const struct iove
 	if (c->ops->errs && c->ops->errs(c))
 		return 0;
 	got = c->ops->recv(c, iov, n, cap, MSG_PEEK);
-	if (got < 0 && got != -EAGAIN && got != -EINTR && got != -EFAULT && !rx->tcp_err)
-		rx->tcp_err = (int)got;
+	if (got < 0 && got != -EAGAIN && got != -EINTR && got != -EFAULT && !rx->tcp.err)
+		rx->tcp.err = (int)got;
 	return got;
 }
 
 /* Peeks at the socket's bytes that follow all of the ring's, when the sender has fallen back. */
 static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst)
 {
-	size_t total = rx->overread_len - rx->overread_off;
+	size_t total = rx->overread.len - rx->overread.off;
 	struct iovec iov[TCP_RUNS];
 	ssize_t n;
 	int runs;
 
-	if (rx->fallback_race || rx->skip)
+	if (rx->fallback.race || rx->skip)
 		return 0;
 	if (total > dst->left)
 		total = dst->left;
 	if (!rsk_touch_scatters(dst, total))
 		return 0;
 	if (total)
-		rsk_iovcur_scatter(dst, rx->overread + rx->overread_off, total);
+		rsk_iovcur_scatter(dst, rx->overread.bytes + rx->overread.off, total);
 	/* In one call: a second peek would begin at the same byte. */
 	runs = rest_of(dst, iov);
 	if (!runs)
@@ -319,7 +321,7 @@ static ssize_t peek_behind_all(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_
 	size_t left = n;
 	ssize_t got;
 
-	if (rx->fallback_race || rx->skip || rx->overread_len)
+	if (rx->fallback.race || rx->skip || rx->overread.len)
 		return 0;
 	runs = rest_of(&at, iov);
 	for (i = 0; i < runs && left; i++) {
@@ -350,7 +352,7 @@ static ssize_t peek_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 	bool command;
 
 	if (n <= 0 || rx->state != RSK_RX_DRAIN_TCP || !dst->left ||
-	    (uint64_t)n != rx->switch_pos - rx->pos)
+	    (uint64_t)n != rx->switch_at.pos - rx->pos)
 		return n;
 	more = rsk_rx_peek_ring(rx, dst, &command);
 	if (more >= 0 && command && dst->left)
@@ -378,9 +380,9 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			return total ? (ssize_t)total : rc;
 		if (!dst->left)
 			return (ssize_t)total;
-		if (__builtin_expect(rx->quiesced, 0))
+		if (__builtin_expect(rx->fallback.quiesced, 0))
 			return total ? (ssize_t)total : -EAGAIN;
-		if (rx->partial_len || rx->state == RSK_RX_ONRING) {
+		if (rx->partial.len || rx->state == RSK_RX_ONRING) {
 			if (peek) {
 				n = rsk_rx_peek_ring(rx, dst, &command);
 				if (n > 0 && command && dst->left)
@@ -404,7 +406,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			/*
 			 * A slot whose hash is not right yet. An end or an error is reported below.
 			 */
-			if (peek && !rx->lost && !rx->tcp_err && !rsk_rx_ended(rx) &&
+			if (peek && !rx->rail_loss.lost && !rx->tcp.err && !rsk_rx_ended(rx) &&
 			    rsk_rx_ready(rx))
 				return -EAGAIN;
 			rc = looked ? left_without_a_word(rx, c) : 0;
@@ -414,28 +416,28 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 				continue;
 			if (looked)
 				return ring_at_end(rx);
-			if (!look && !rx->lost && !rx->tcp_eof && !rx->tcp_err)
+			if (!look && !rx->rail_loss.lost && !rx->tcp.eof && !rx->tcp.err)
 				return -EAGAIN;
 			looked = true;
 			if (!check_tcp(rx, c))
 				return -EAGAIN;
 			continue;
 		}
-		if (total && !rx->overread_len) {
+		if (total && !rx->overread.len) {
 			/*
 			 * Do not lose an error or end of the TCP socket after bytes already taken.
 			 * An end that was seen before may be due to our own SHUT_RD, and bytes have
 			 * arrived after it.
 			 */
-			rx->tcp_eof = rx->tcp_eof && rx->err_told;
+			rx->tcp.eof = rx->tcp.eof && rx->tcp.err_told;
 			/*
 			 * The error is not taken: whichever process has the socket by then gets it,
 			 * for one call.
 			 */
-			if (!rx->tcp_err && c->ops->errs && c->ops->errs(c))
+			if (!rx->tcp.err && c->ops->errs && c->ops->errs(c))
 				return (ssize_t)total;
 			check_tcp(rx, c);
-			if (rx->tcp_eof || rx->tcp_err || (c->ops->at_mark && c->ops->at_mark(c)))
+			if (rx->tcp.eof || rx->tcp.err || (c->ops->at_mark && c->ops->at_mark(c)))
 				return (ssize_t)total;
 		}
 		n = peek ? peek_tcp(rx, c, dst) : recv_tcp(rx, c, dst, false);
@@ -482,5 +484,5 @@ void rsk_rx_check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)
 	while (rc > 0 && rx->state == RSK_RX_ONRING && !rsk_rx_ready(rx))
 		rc = left_without_a_word(rx, c);
 	if (rc < 0)
-		rx->tcp_err = -ECONNRESET;
+		rx->tcp.err = -ECONNRESET;
 }

@@ -14,22 +14,22 @@
 
 uint64_t rsk_rx_free_below(const struct rsk_rx *rx)
 {
-	return rx->partial_len ? rx->partial_cell : rx->ring.next;
+	return rx->partial.len ? rx->partial.cell : rx->ring.next;
 }
 
 int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
 {
-	rx->own_word.what = what;
-	rx->own_word.gen = rx->gen;
-	rx->own_word.pos = pos;
-	rx->own_word.cells = rsk_rx_free_below(rx);
+	rx->own.word.what = what;
+	rx->own.word.gen = rx->gen;
+	rx->own.word.pos = pos;
+	rx->own.word.cells = rsk_rx_free_below(rx);
 	if (what != RSK_RX_FALLBACK_RX) {
-		rx->credit_sent = rx->own_word.cells;
+		rx->credit.sent = rx->own.word.cells;
 		if (rsk_rx_txn_tags(rx))
-			rsk_txn_tags_credited(rx->tags, rx->partial_len);
+			rsk_txn_tags_credited(rx->tags.machine, rx->partial.len);
 	}
-	return rsk_control_word_put(rx->rail, rx->word_off, &rx->key, RSK_CONTROL_WORD_RX,
-				    &rx->own_word);
+	return rsk_control_word_put(rx->rail, rx->own.off, &rx->key, RSK_CONTROL_WORD_RX,
+				    &rx->own.word);
 }
 
 static void publish_credit(struct rsk_rx *rx)
@@ -42,14 +42,16 @@ static void publish_credit(struct rsk_rx *rx)
 	 * Off the ring the control word says everything, and a quiesced receiver has reported where
 	 * retransmission begins.
 	 */
-	if (rx->credit.at && rx->state == RSK_RX_ONRING && !rx->fell_back && !rx->quiesced)
-		rsk_mailbox_publish(&rx->credit, RSK_MAILBOX_CREDIT, &is, sizeof(is));
+	if (rx->credit.mailbox.at && rx->state == RSK_RX_ONRING && !rx->fell_back &&
+	    !rx->fallback.quiesced)
+		rsk_mailbox_publish(&rx->credit.mailbox, RSK_MAILBOX_CREDIT, &is, sizeof(is));
 }
 
 void rsk_rx_publish_consumed(struct rsk_rx *rx)
 {
-	if (rx->consumed)
-		atomic_store_explicit(rx->consumed, rsk_rx_free_below(rx), memory_order_release);
+	if (rx->credit.consumed)
+		atomic_store_explicit(rx->credit.consumed, rsk_rx_free_below(rx),
+				      memory_order_release);
 	else
 		publish_credit(rx);
 }
@@ -61,17 +63,18 @@ void rsk_rx_give_credit(struct rsk_rx *rx, bool all)
 	rsk_rx_publish_consumed(rx);
 	if (rx->fell_back)
 		return;
-	free = rsk_rx_free_below(rx) - rx->credit_sent;
+	free = rsk_rx_free_below(rx) - rx->credit.sent;
 	if (free >= (all || rx->fin ? 1 : rx->ring.cells / 8) ||
-	    (free && rsk_rx_txn_tags(rx) && rsk_txn_tags_credit_due(rx->tags, rx->partial_len)))
-		rsk_rx_say(rx, rx->own_word.what, rx->own_word.pos);
+	    (free && rsk_rx_txn_tags(rx) &&
+	     rsk_txn_tags_credit_due(rx->tags.machine, rx->partial.len)))
+		rsk_rx_say(rx, rx->own.word.what, rx->own.word.pos);
 }
 
 void rsk_rx_free_partial(struct rsk_rx *rx)
 {
-	rsk_arena_free(rx->partial);
-	rx->partial = NULL;
-	rx->partial_len = rx->partial_off = 0;
+	rsk_arena_free(rx->partial.bytes);
+	rx->partial.bytes = NULL;
+	rx->partial.len = rx->partial.off = 0;
 }
 
 static int run_command(struct rsk_rx *rx, const struct rsk_slot_command *cmd)
@@ -82,7 +85,7 @@ static int run_command(struct rsk_rx *rx, const struct rsk_slot_command *cmd)
 		rx->fin = true;
 	} else if (cmd->what == RSK_COMMAND_FALLBACK_TX) {
 		rx->state = RSK_RX_TCP;
-		rx->demotions++;
+		rx->counts.demotions++;
 	} else {
 		return -EPROTO;
 	}
@@ -100,14 +103,14 @@ static int note_bad_look(struct rsk_rx *rx)
 	rx->ring.bad_looks = 0;
 	if (rx->rail->ops->caps & RSK_FABRIC_SYNC)
 		return -EPROTO;
-	rx->own_word.repair++;
-	rsk_rx_say(rx, rx->own_word.what, rx->own_word.pos);
+	rx->own.word.repair++;
+	rsk_rx_say(rx, rx->own.word.what, rx->own.word.pos);
 	return 0;
 }
 
 static void drop_partial_if_done(struct rsk_rx *rx)
 {
-	if (rx->partial_off == rx->partial_len)
+	if (rx->partial.off == rx->partial.len)
 		rsk_rx_free_partial(rx);
 }
 
@@ -119,7 +122,7 @@ static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
 	uint64_t n = v->head.kind == RSK_SLOT_DATA ? v->head.len : 0;
 
-	rx->counted_bytes -= n < rx->counted_bytes ? n : rx->counted_bytes;
+	rx->counted.bytes -= n < rx->counted.bytes ? n : rx->counted.bytes;
 }
 
 /*
@@ -128,12 +131,12 @@ static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
  */
 static int consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
-	if (__builtin_expect(rx->tagged | v->head.order, 0) && rsk_rx_txn_tags_begin(rx) &&
-	    rsk_txn_tags_take(rx->tags, &v->head) < 0)
+	if (__builtin_expect(rx->tags.on | v->head.order, 0) && rsk_rx_txn_tags_begin(rx) &&
+	    rsk_txn_tags_take(rx->tags.machine, &v->head) < 0)
 		return -EPROTO;
 	if (v->head.index != rx->ring.next)
-		rx->credit_sent = v->head.index;
-	if (rx->counted_bytes)
+		rx->credit.sent = v->head.index;
+	if (rx->counted.bytes)
 		uncount(rx, v);
 	rsk_ring_consume(&rx->ring, v);
 	return 0;
@@ -153,7 +156,7 @@ static uint32_t split_at(struct rsk_iovcur *dst, uint32_t len, uint8_t **first)
 
 /*
  * Copies the next slot into the partial slot, or runs a command. What fits in the current run of
- * @dst goes there directly, all but a last part: partial_off bytes. @dst advances. Returns 1: there
+ * @dst goes there directly, all but a last part: partial.off bytes. @dst advances. Returns 1: there
  * is a partial slot; 0: nothing; 2: a command was run; -errno.
  */
 static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct rsk_iovcur *dst)
@@ -172,14 +175,14 @@ static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct
 			return -EPROTO;
 		return run_command(rx, &cmd) < 0 ? -EPROTO : 2;
 	}
-	if (!rx->partial)
-		rx->partial = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
-	if (!rx->partial)
+	if (!rx->partial.bytes)
+		rx->partial.bytes = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+	if (!rx->partial.bytes)
 		return -ENOMEM;
 	split = dst ? split_at(dst, v->head.len, &first) : 0;
 	if (split && !rsk_touch_writes(first, split))
 		split = 0; /* nothing of the slot is delivered yet */
-	if (!rsk_ring_copy_split(&rx->ring, &rx->key, v, first, split, rx->partial)) {
+	if (!rsk_ring_copy_split(&rx->ring, &rx->key, v, first, split, rx->partial.bytes)) {
 		rsk_rx_free_partial(rx);
 		return note_bad_look(rx);
 	}
@@ -187,9 +190,9 @@ static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct
 		return -EPROTO;
 	if (split)
 		rsk_iovcur_advance(dst, split);
-	rx->partial_len = v->head.len;
-	rx->partial_off = split;
-	rx->partial_cell = v->head.index;
+	rx->partial.len = v->head.len;
+	rx->partial.off = split;
+	rx->partial.cell = v->head.index;
 	rx->pos += split;
 	rx->ring_bytes += split;
 	return 1;
@@ -200,8 +203,9 @@ int rsk_rx_run_commands(struct rsk_rx *rx)
 	struct rsk_slot_view v;
 	int rc = 2;
 
-	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->partial_len &&
-	       !rx->quiesced && rsk_rx_peek(rx, &rx->ring, &v) && v.head.kind == RSK_SLOT_CONTROL)
+	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->partial.len &&
+	       !rx->fallback.quiesced && rsk_rx_peek(rx, &rx->ring, &v) &&
+	       v.head.kind == RSK_SLOT_CONTROL)
 		rc = keep_partial(rx, &v, NULL);
 	if (rx->state != RSK_RX_ONRING || rx->fin)
 		rsk_rx_give_credit(rx, true);
@@ -211,14 +215,14 @@ int rsk_rx_run_commands(struct rsk_rx *rx)
 /* Returns bytes, or -EFAULT: nothing is taken. */
 static ssize_t take_partial(struct rsk_rx *rx, struct rsk_iovcur *dst)
 {
-	size_t n = rx->partial_len - rx->partial_off;
+	size_t n = rx->partial.len - rx->partial.off;
 
 	if (n > dst->left)
 		n = dst->left;
 	if (!rsk_touch_scatters(dst, n))
 		return -EFAULT;
-	rsk_iovcur_scatter(dst, rx->partial + rx->partial_off, n);
-	rx->partial_off += (uint32_t)n;
+	rsk_iovcur_scatter(dst, rx->partial.bytes + rx->partial.off, n);
+	rx->partial.off += (uint32_t)n;
 	rx->pos += n;
 	rx->ring_bytes += n;
 	drop_partial_if_done(rx);
@@ -234,7 +238,7 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 		struct rsk_slot_view v;
 		uint8_t *p = NULL;
 
-		if (rx->partial_len) {
+		if (rx->partial.len) {
 			ssize_t n = take_partial(rx, dst);
 
 			if (n < 0) {
@@ -273,7 +277,7 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 		}
 		rc = keep_partial(rx, &v, dst);
 		if (rc == 1)
-			total += rx->partial_off;
+			total += rx->partial.off;
 		if (rc <= 0)
 			break;
 	}
@@ -317,15 +321,15 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 	size_t total = 0;
 	int rc = 0;
 
-	if (rx->partial_len) {
-		size_t n = rx->partial_len - rx->partial_off;
+	if (rx->partial.len) {
+		size_t n = rx->partial.len - rx->partial.off;
 
 		total = n < dst->left ? n : dst->left;
 		if (!rsk_touch_scatters(dst, total)) {
 			*command = false;
 			return -EFAULT;
 		}
-		rsk_iovcur_scatter(dst, rx->partial + rx->partial_off, total);
+		rsk_iovcur_scatter(dst, rx->partial.bytes + rx->partial.off, total);
 	}
 	while (dst->left && rx->state >= RSK_RX_DRAIN_TCP && !rx->fin && within(rx, &ring) &&
 	       rsk_rx_peek(rx, &ring, &v) && v.head.kind != RSK_SLOT_CONTROL) {
@@ -351,11 +355,11 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 /* The next slot was checked once more, and is not whole. */
 static bool is_stuck(struct rsk_rx *rx)
 {
-	if (rx->part_at != rx->ring.next) {
-		rx->part_at = rx->ring.next;
-		rx->part_looks = 0;
+	if (rx->whole.part_at != rx->ring.next) {
+		rx->whole.part_at = rx->ring.next;
+		rx->whole.looks = 0;
 	}
-	return ++rx->part_looks >= BAD_LOOKS_BEFORE_REPAIR;
+	return ++rx->whole.looks >= BAD_LOOKS_BEFORE_REPAIR;
 }
 
 /*
@@ -367,11 +371,11 @@ static bool peek_whole(struct rsk_rx *rx, const struct rsk_ring_rx *ring, struct
 {
 	if (!rsk_rx_peek(rx, ring, v))
 		return false;
-	if (rx->rail->ops->caps & RSK_FABRIC_SYNC || v->head.index < rx->whole_to)
+	if (rx->rail->ops->caps & RSK_FABRIC_SYNC || v->head.index < rx->whole.to)
 		return true;
 	if (!rsk_ring_whole(&rx->key, v))
 		return ring->next == rx->ring.next && is_stuck(rx);
-	rx->whole_to = v->head.index + rsk_slot_cells(v->head.len);
+	rx->whole.to = v->head.index + rsk_slot_cells(v->head.len);
 	return true;
 }
 
@@ -379,15 +383,15 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 {
 	struct rsk_slot_view v;
 
-	if (__builtin_expect(rx->quiesced, 0))
+	if (__builtin_expect(rx->fallback.quiesced, 0))
 		return false;
 	if (rsk_rx_run_commands(rx) < 0)
 		return true; /* recv will report what is wrong */
-	if (rx->partial_len || rx->fin || rsk_rx_ended(rx) || rx->tcp_err)
+	if (rx->partial.len || rx->fin || rsk_rx_ended(rx) || rx->tcp.err)
 		return true;
 	if (rx->state == RSK_RX_ONRING)
 		return peek_whole(rx, &rx->ring, &v);
-	return rx->overread_len > 0;
+	return rx->overread.len > 0;
 }
 
 /*
@@ -418,21 +422,21 @@ uint64_t rsk_rx_pending(struct rsk_rx *rx, bool *alone)
 	bool command;
 
 	if (rx->state >= RSK_RX_DRAIN_TCP && rx->rail->ops->caps & RSK_FABRIC_SYNC &&
-	    rx->counted_to > ring.next) {
-		ring.next = rx->counted_to;
-		n = rx->counted_bytes;
+	    rx->counted.to > ring.next) {
+		ring.next = rx->counted.to;
+		n = rx->counted.bytes;
 	}
 	/*
 	 * Includes slots that come after bytes of the TCP socket: a program may count on every byte
 	 * that is here by now.
 	 */
 	command = go_ahead(rx, &ring, &n);
-	rx->counted_to = ring.next;
-	rx->counted_bytes = n;
+	rx->counted.to = ring.next;
+	rx->counted.bytes = n;
 	if (alone)
-		*alone = rsk_rx_on_fast_path(rx) && !command && !rx->overread_len && !rx->tcp_eof &&
-			 !rx->tcp_err;
-	return n + rx->partial_len - rx->partial_off + rx->overread_len - rx->overread_off;
+		*alone = rsk_rx_on_fast_path(rx) && !command && !rx->overread.len && !rx->tcp.eof &&
+			 !rx->tcp.err;
+	return n + rx->partial.len - rx->partial.off + rx->overread.len - rx->overread.off;
 }
 
 bool rsk_rx_unread(struct rsk_rx *rx)
@@ -447,7 +451,7 @@ bool rsk_rx_unread(struct rsk_rx *rx)
 bool rsk_rx_moved_on(struct rsk_rx *rx)
 {
 	struct rsk_ring_rx ring = rx->ring;
-	uint64_t bytes = rx->partial_len;
+	uint64_t bytes = rx->partial.len;
 
 	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin ||
 	    (!(rx->rail->ops->caps & RSK_FABRIC_DURABLE) && !rx->rail->ops->arrived))
@@ -482,12 +486,12 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 
 	if (rx->fin)
 		return RSK_RX_END_HERE;
-	if (rx->tcp_eof && rx->owed == RSK_RX_OWED_UNKNOWN && !rsk_rx_ended(rx))
+	if (rx->tcp.eof && rx->rail_loss.owed == RSK_RX_OWED_UNKNOWN && !rsk_rx_ended(rx))
 		return RSK_RX_END_BEHIND;
-	if (rx->state != RSK_RX_ONRING || rx->tcp_err || rx->err_told || rx->lost ||
-	    rx->ring_limit || rx->rail->ops->caps & RSK_FABRIC_SYNC)
+	if (rx->state != RSK_RX_ONRING || rx->tcp.err || rx->tcp.err_told || rx->rail_loss.lost ||
+	    rx->rail_loss.limit || rx->rail->ops->caps & RSK_FABRIC_SYNC)
 		return RSK_RX_END_TCP;
-	word = rx->quiesced ? -1 : last_word(rx);
+	word = rx->fallback.quiesced ? -1 : last_word(rx);
 	if (word < 0)
 		return RSK_RX_END_BEHIND;
 	return word == RSK_COMMAND_FIN ? RSK_RX_END_HERE : RSK_RX_END_TCP;
@@ -503,7 +507,7 @@ void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLO
 	struct rsk_slot_view v;
 
 	/* What is still read came by an older rail; nothing was read of this rail's ring. */
-	if (rx->ring_limit || rx->renew_seed) {
+	if (rx->rail_loss.limit || rx->rail_loss.renew_seed) {
 		from = 0;
 		end = ring.next;
 	} else if (rsk_rx_txn_tags_begin(rx)) {

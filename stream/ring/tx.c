@@ -10,18 +10,18 @@
 void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, uint32_t cells,
 		 uint64_t word_off, const struct rsk_control_word *answer, uint64_t key_seed)
 {
-	*tx = (struct rsk_tx){ .word_off = word_off, .answer = answer, .state = RSK_TX_TCP };
+	*tx = (struct rsk_tx){ .answer.at = answer, .own.off = word_off, .state = RSK_TX_TCP };
 	rsk_ring_tx_init(&tx->ring, rail, ring_off, cells, rsk_ring_first_lap(key_seed));
 	rsk_key_init(&tx->key, key_seed);
 }
 
 void rsk_tx_fini(struct rsk_tx *tx)
 {
-	rsk_arena_free(tx->scratch);
-	tx->scratch = NULL;
+	rsk_arena_free(tx->resend.scratch);
+	tx->resend.scratch = NULL;
 	tx->ring.order = NULL;
-	rsk_arena_free(tx->tags);
-	tx->tags = NULL;
+	rsk_arena_free(tx->tags.machine);
+	tx->tags.machine = NULL;
 }
 
 /* On the ring, the tags' machine must have exactly what was put. */
@@ -31,29 +31,29 @@ static bool tags_ok(const struct rsk_tx *tx)
 
 	if (!o || tx->state != RSK_TX_ONRING)
 		return true;
-	return tx->tags && o == &tx->tags->order && rsk_order_tx_validate(o) &&
+	return tx->tags.machine && o == &tx->tags.machine->order && rsk_order_tx_validate(o) &&
 	       o->top == tx->ring.next &&
-	       (o->floor <= tx->ring.told || o->floor == tx->tags->begun);
+	       (o->floor <= tx->ring.told || o->floor == tx->tags.machine->begun);
 }
 
 bool rsk_tx_validate(const struct rsk_tx *tx)
 {
 	if (!rsk_ring_tx_validate(&tx->ring) || tx->state > RSK_TX_BROKEN)
 		return false;
-	if (tx->state == RSK_TX_ONRING && (!tx->gen || tx->pos < tx->start_pos))
+	if (tx->state == RSK_TX_ONRING && (!tx->gen || tx->pos < tx->start.pos))
 		return false;
 	if (tx->stay_off &
 	    ~(RSK_TX_STAY_ASKED | RSK_TX_STAY_OWN | RSK_TX_STAY_FORK | RSK_TX_STAY_END))
 		return false;
-	if (tx->resend_off > tx->resend_len || tx->resend_len > RSK_SLOT_MAX_PAYLOAD)
+	if (tx->resend.off > tx->resend.len || tx->resend.len > RSK_SLOT_MAX_PAYLOAD)
 		return false;
-	if (tx->promotions - tx->demotions != (tx->state == RSK_TX_ONRING))
+	if (tx->counts.promotions - tx->counts.demotions != (tx->state == RSK_TX_ONRING))
 		return false;
 	if ((tx->held && tx->state != RSK_TX_RESEND) || !tags_ok(tx))
 		return false;
 	if (tx->fin_due && !tx->fin)
 		return false;
-	return tx->state != RSK_TX_RESEND || tx->resend_pos <= tx->pos;
+	return tx->state != RSK_TX_RESEND || tx->resend.pos <= tx->pos;
 }
 
 /*
@@ -64,8 +64,8 @@ static bool undrained(const struct rsk_tx *tx)
 {
 	const struct rsk_rail *rail = tx->ring.rail;
 
-	if (tx->ring.told == tx->ring.next || tx->safe_to == tx->ring.next || tx->peer_fell_back ||
-	    tx->peer_closed || (rail->ops->caps & RSK_FABRIC_DURABLE))
+	if (tx->ring.told == tx->ring.next || tx->rail_loss.safe_to == tx->ring.next ||
+	    tx->peer_fell_back || tx->peer_closed || (rail->ops->caps & RSK_FABRIC_DURABLE))
 		return false;
 	return !rail->ops->arrived || !rail->ops->arrived(tx->ring.rail, tx->ring.off);
 }
@@ -85,13 +85,13 @@ bool rsk_tx_secure(struct rsk_tx *tx)
 {
 	if (!rsk_tx_arrived(tx))
 		return false;
-	tx->safe_to = tx->ring.next;
+	tx->rail_loss.safe_to = tx->ring.next;
 	return true;
 }
 
 uint64_t rsk_tx_under_way(const struct rsk_tx *tx)
 {
-	uint64_t n, carried = tx->pos - tx->start_pos;
+	uint64_t n, carried = tx->pos - tx->start.pos;
 
 	if (tx->ring.data_end <= tx->ring.told || !undrained(tx))
 		return 0;
@@ -115,7 +115,7 @@ int rsk_tx_propose(struct rsk_tx *tx)
 	tx->watched = false;
 	tx->acked = false;
 	tx->state = RSK_TX_PROPOSED;
-	tx->word = (struct rsk_control_word){ .what = RSK_TX_PROPOSE, .gen = tx->gen };
+	tx->own.word = (struct rsk_control_word){ .what = RSK_TX_PROPOSE, .gen = tx->gen };
 	rc = rsk_tx_put_word(tx);
 	if (rc == RSK_RAIL_MUTE)
 		tx->state = RSK_TX_TCP;
@@ -141,9 +141,9 @@ static int try_switch(struct rsk_tx *tx, struct rsk_tcp *c)
 		return 0;
 	}
 	tx->pos = tcp_pos + tx->ring_bytes;
-	tx->start_pos = tx->read_pos = tx->pos;
-	tx->start_cell = tx->ring.next;
-	tx->word = (struct rsk_control_word){
+	tx->start.pos = tx->read_pos = tx->pos;
+	tx->start.cell = tx->ring.next;
+	tx->own.word = (struct rsk_control_word){
 		.what = RSK_TX_RING, .gen = tx->gen, .pos = tx->pos, .cells = tx->ring.next
 	};
 	rc = rsk_tx_put_word(tx);
@@ -154,7 +154,7 @@ static int try_switch(struct rsk_tx *tx, struct rsk_tcp *c)
 	}
 	tx->ring.order = NULL;
 	tx->state = RSK_TX_ONRING;
-	tx->promotions++;
+	tx->counts.promotions++;
 	rsk_tx_several(tx);
 	return 0;
 }
@@ -163,24 +163,25 @@ void rsk_tx_several(struct rsk_tx *tx)
 {
 	const struct rsk_rail *rail = tx->ring.rail;
 
-	if (tx->state != RSK_TX_ONRING || tx->ring_over || tx->tagged == tx->promotions ||
-	    !rail->ops->several || !rail->ops->several(rail))
+	if (tx->state != RSK_TX_ONRING || tx->rail_loss.ring_over ||
+	    tx->tags.promotion == tx->counts.promotions || !rail->ops->several ||
+	    !rail->ops->several(rail))
 		return;
 	/*
 	 * Set even if the machine cannot start, or is dropped later: it starts at most once in a
 	 * promotion.
 	 */
-	tx->tagged = tx->promotions;
-	if (rsk_txn_tags_tx_begin(&tx->tags, &tx->form, tx->ring.cells, tx->ring.next))
-		tx->ring.order = &tx->tags->order;
+	tx->tags.promotion = tx->counts.promotions;
+	if (rsk_txn_tags_tx_begin(&tx->tags.machine, &tx->tags.form, tx->ring.cells, tx->ring.next))
+		tx->ring.order = &tx->tags.machine->order;
 }
 
 static void renew(struct rsk_tx *tx)
 {
-	uint64_t seed = tx->renew_seed, slots = tx->ring.slots;
+	uint64_t seed = tx->rail_loss.renew_seed, slots = tx->ring.slots;
 	struct rsk_control_word m;
 
-	tx->renew_seed = 0;
+	tx->rail_loss.renew_seed = 0;
 	rsk_ring_tx_init(&tx->ring, tx->ring.rail, tx->ring.off, tx->ring.cells,
 			 rsk_ring_first_lap(seed));
 	tx->ring.slots = slots;
@@ -189,17 +190,17 @@ static void renew(struct rsk_tx *tx)
 	 * As in rsk_rx_renew(): an answer with our key that is already there counts as new; one of
 	 * the old key does not.
 	 */
-	__atomic_store_n(&tx->answer_seen,
-			 rsk_control_word_get(tx->answer, &tx->key, RSK_CONTROL_WORD_RX, &m) ?
+	__atomic_store_n(&tx->answer.seen,
+			 rsk_control_word_get(tx->answer.at, &tx->key, RSK_CONTROL_WORD_RX, &m) ?
 				 0 :
-				 __atomic_load_n(&tx->answer->hash, __ATOMIC_ACQUIRE),
+				 __atomic_load_n(&tx->answer.at->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
-	tx->watched = tx->acked = tx->peer_fell_back = tx->ring_over = false;
+	tx->watched = tx->acked = tx->peer_fell_back = tx->rail_loss.ring_over = false;
 	tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED; /* a receiver that requests it says so again */
 	tx->gen = tx->repair_seen = 0;
 	tx->held = false;
-	tx->safe_to = 0;
-	tx->word = (struct rsk_control_word){ 0 };
+	tx->rail_loss.safe_to = 0;
+	tx->own.word = (struct rsk_control_word){ 0 };
 }
 
 /* Cells that are free again were taken: the tags' machine counts their packets as acknowledged. */
@@ -216,7 +217,7 @@ int rsk_tx_credit(struct rsk_tx *tx, const struct rsk_mailbox_credit *is)
 {
 	if (tx->state != RSK_TX_ONRING || is->gen != tx->gen)
 		return 0;
-	if (is->pos < tx->start_pos || is->pos > tx->pos || is->cells < tx->start_cell ||
+	if (is->pos < tx->start.pos || is->pos > tx->pos || is->cells < tx->start.cell ||
 	    believe_credit(tx, is->cells) < 0)
 		return -EPROTO;
 	if (is->pos <= tx->read_pos)
@@ -230,13 +231,13 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 	struct rsk_control_word m;
 	int rc = 0;
 
-	if (__builtin_expect(tx->renew_seed && tx->state == RSK_TX_TCP, 0))
+	if (__builtin_expect(tx->rail_loss.renew_seed && tx->state == RSK_TX_TCP, 0))
 		renew(tx);
 	if (__builtin_expect(tx->ring.told > tx->ring.credit, 0))
 		rsk_ring_tx_credit(&tx->ring, tx->ring.told);
-	if (rsk_control_word_fresh(tx->answer, tx->answer_seen) &&
-	    rsk_control_word_get(tx->answer, &tx->key, RSK_CONTROL_WORD_RX, &m)) {
-		__atomic_store_n(&tx->answer_seen, m.hash, __ATOMIC_RELAXED);
+	if (rsk_control_word_fresh(tx->answer.at, tx->answer.seen) &&
+	    rsk_control_word_get(tx->answer.at, &tx->key, RSK_CONTROL_WORD_RX, &m)) {
+		__atomic_store_n(&tx->answer.seen, m.hash, __ATOMIC_RELAXED);
 		if (m.what != RSK_RX_FALLBACK_RX && m.what != RSK_RX_PAUSE) {
 			rc = believe_credit(tx, m.cells);
 			if (rc < 0)
@@ -261,7 +262,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 							 rsk_tx_on_fallback_rx(tx, c, &m);
 			/* Handle it again, before anything newer is sent. */
 			if (rc == -EAGAIN) {
-				__atomic_store_n(&tx->answer_seen, 0, __ATOMIC_RELAXED);
+				__atomic_store_n(&tx->answer.seen, 0, __ATOMIC_RELAXED);
 				return rc;
 			}
 			break;
@@ -280,7 +281,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 		case RSK_RX_CLOSED:
 			tx->peer_closed = true;
 			if (tx->state == RSK_TX_ONRING)
-				tx->demotions++;
+				tx->counts.demotions++;
 			tx->state = RSK_TX_TCP;
 			tx->held = false;
 			break;
@@ -332,7 +333,7 @@ static ssize_t sent(struct rsk_tx *tx, ssize_t n)
 static void maybe_restart(struct rsk_tx *tx, const struct rsk_iovcur *src)
 {
 	/* The first slot of a promotion must be where the receiver was told. */
-	if (tx->ring.next != tx->start_cell)
+	if (tx->ring.next != tx->start.cell)
 		rsk_ring_tx_restart(&tx->ring, src->left);
 }
 
@@ -390,7 +391,7 @@ ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_tcp *c, struct rsk_iovcur *src
 	 * From here on newer bytes are on the TCP socket, so nothing is retransmitted, whatever the
 	 * rail reports.
 	 */
-	tx->safe_to = tx->ring.next;
+	tx->rail_loss.safe_to = tx->ring.next;
 	if (src->off) {
 		uint8_t *p = NULL;
 
@@ -443,7 +444,7 @@ static int command(struct rsk_tx *tx, struct rsk_tcp *c, uint32_t what)
 	/* Nothing was sent by TCP since the promotion. */
 	tx->moved_tcp_pos = tx->pos - tx->ring_bytes;
 	tx->state = RSK_TX_TCP;
-	tx->demotions++;
+	tx->counts.demotions++;
 	return 0;
 }
 
@@ -451,7 +452,7 @@ int rsk_tx_fall_back(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	if (tx->state == RSK_TX_PROPOSED) {
 		tx->state = RSK_TX_TCP;
-		tx->word = (struct rsk_control_word){ .what = RSK_TX_NONE, .gen = tx->gen };
+		tx->own.word = (struct rsk_control_word){ .what = RSK_TX_NONE, .gen = tx->gen };
 		return rsk_tx_put_word(tx);
 	}
 	return tx->state == RSK_TX_ONRING ? command(tx, c, RSK_COMMAND_FALLBACK_TX) : 0;
@@ -493,19 +494,19 @@ void rsk_tx_fin_now(struct rsk_tx *tx, struct rsk_tcp *c)
 
 void rsk_tx_break(struct rsk_tx *tx)
 {
-	tx->demotions += tx->state == RSK_TX_ONRING;
+	tx->counts.demotions += tx->state == RSK_TX_ONRING;
 	if (tx->state == RSK_TX_ONRING || (tx->state == RSK_TX_TCP && undrained(tx)))
 		tx->state = RSK_TX_BROKEN;
 	else if (tx->state == RSK_TX_PROPOSED)
 		tx->state = RSK_TX_TCP;
-	tx->peer_fell_back = tx->ring_over = true;
+	tx->peer_fell_back = tx->rail_loss.ring_over = true;
 }
 
 void rsk_tx_renew(struct rsk_tx *tx, uint64_t key_seed)
 {
 	if (tx->fin || tx->peer_closed)
 		return;
-	tx->renew_seed = key_seed;
+	tx->rail_loss.renew_seed = key_seed;
 	if (tx->state == RSK_TX_TCP)
 		renew(tx);
 }
@@ -530,10 +531,10 @@ void rsk_tx_recover(struct rsk_tx *tx)
 
 	/* It may be in the middle of a change: no tags until the next promotion. */
 	tx->ring.order = NULL;
-	if (!tx->scratch)
-		tx->scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
-	if (tx->scratch && tx->state == RSK_TX_ONRING &&
-	    rsk_ring_tx_recover(&tx->ring, &tx->key, tx->scratch, &n)) {
+	if (!tx->resend.scratch)
+		tx->resend.scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+	if (tx->resend.scratch && tx->state == RSK_TX_ONRING &&
+	    rsk_ring_tx_recover(&tx->ring, &tx->key, tx->resend.scratch, &n)) {
 		tx->pos += n;
 		tx->ring_bytes += n;
 	}

@@ -42,21 +42,20 @@ enum {
 	RSK_TX_STAY_END = 8,
 };
 
+/* Owner: the stream, under its tx lock. What each call checks comes first. */
 struct rsk_tx {
 	struct rsk_ring_tx ring;
 	struct rsk_key key;
-	uint64_t word_off;		       /* of our TX control word, in the peer's segment */
-	const struct rsk_control_word *answer; /* the peer's RX control word, in our segment */
-	uint64_t answer_seen;		       /* hash of the newest one accepted */
+	/* The receiver's RX control word. */
+	struct {
+		const struct rsk_control_word *at; /* in our segment; borrowed */
+		uint64_t seen;			   /* hash of the newest one accepted */
+	} answer;
 	/* rsk_promotion_end(); NULL: the receiver never pauses. */
 	_Atomic(uint64_t) *ended;
-	/* [RSK_SLOT_MAX_PAYLOAD], during RESEND; arena memory. */
-	uint8_t *scratch;
 
 	uint8_t state; /* enum rsk_tx_state */
 	bool watched;  /* the peer answered this proposal */
-	/* The rail broke since the ring began: nothing is put there any more. */
-	bool ring_over;
 	/* The receiver has seen where the ring begins. */
 	bool acked;
 	bool peer_fell_back; /* never propose again */
@@ -72,32 +71,52 @@ struct rsk_tx {
 	bool passed_on;
 	/* Positions cannot be determined: never propose again. */
 	bool gave_up;
-	uint8_t stay_off; /* RSK_TX_STAY_*: fall back, and do not propose */
-	uint32_t gen;
-	uint32_t repair_seen;
-	uint64_t pos;			/* of the next byte; valid from the first promotion on */
-	uint64_t ring_bytes;		/* carried by the ring for good */
-	uint64_t start_pos, start_cell; /* of this promotion */
-	/* The position that the receiver had reached in this promotion, as far as is known. */
-	uint64_t read_pos;
-	uint64_t moved_tcp_pos;		 /* the kernel's count at the fallback */
-	uint64_t resend_cell;		 /* next slot to retransmit */
-	uint32_t resend_len, resend_off; /* slot in @scratch, and how much of it was sent */
-	uint64_t resend_pos;		 /* position of the byte at resend_off */
 	/* RESEND must not begin: the quiesced receiver does not have RETRANSMIT yet. */
 	bool held;
-	uint32_t promotions, demotions;
-	struct rsk_control_word word; /* our TX control word, as last put */
-	/* All slots before this index are in the peer's memory, even if the rail breaks. */
-	uint64_t safe_to;
-	/* There is another rail, with this key, for when everything is retransmitted; 0: none. */
-	uint64_t renew_seed;
-	/* Of the transaction tags, if there are several rails; width 0: none. */
-	struct rsk_order_form form;
-	/* Arena memory; ring.order points into it once there was more than one rail. */
-	struct rsk_txn_tags_tx *tags;
-	/* Number of the promotion of which some slots have tags; 0: none. */
-	uint32_t tagged;
+	uint8_t stay_off; /* RSK_TX_STAY_*: fall back, and do not propose */
+	uint32_t gen;
+	uint64_t pos;	     /* of the next byte; valid from the first promotion on */
+	uint64_t ring_bytes; /* carried by the ring for good */
+	/* Of this promotion. */
+	struct {
+		uint64_t pos, cell;
+	} start;
+	/* The position that the receiver had reached in this promotion, as far as is known. */
+	uint64_t read_pos;
+	uint64_t moved_tcp_pos; /* the kernel's count at the fallback */
+	uint32_t repair_seen;
+	/* What is retransmitted by TCP; valid in RESEND. */
+	struct {
+		uint32_t len, off; /* slot in @scratch, and how much of it was sent */
+		uint64_t cell;	   /* next slot to retransmit */
+		uint64_t pos;	   /* position of the byte at @off */
+		/* [RSK_SLOT_MAX_PAYLOAD], during RESEND; arena memory. */
+		uint8_t *scratch;
+	} resend;
+	struct {
+		/* All slots before this index are in the peer's memory, even if the rail breaks. */
+		uint64_t safe_to;
+		/* There is another rail, with this key, for when everything is retransmitted; 0: none. */
+		uint64_t renew_seed;
+		/* The rail broke since the ring began: nothing is put there any more. */
+		bool ring_over;
+	} rail_loss;
+	/* Our TX control word. */
+	struct {
+		uint64_t off;		      /* in the peer's segment */
+		struct rsk_control_word word; /* as last put */
+	} own;
+	/* Of the transaction tags. */
+	struct {
+		struct rsk_order_form form; /* if there are several rails; width 0: none */
+		/* Number of the promotion of which some slots have tags; 0: none. */
+		uint32_t promotion;
+		/* Arena memory; ring.order points into it once there was more than one rail. */
+		struct rsk_txn_tags_tx *machine;
+	} tags;
+	struct {
+		uint32_t promotions, demotions;
+	} counts;
 };
 
 /*
@@ -112,7 +131,7 @@ void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, ui
  */
 static inline void rsk_tx_tag(struct rsk_tx *tx, const struct rsk_order_form *form)
 {
-	tx->form = *form;
+	tx->tags.form = *form;
 }
 
 /*
@@ -158,14 +177,14 @@ int rsk_tx_credit(struct rsk_tx *tx, const struct rsk_mailbox_credit *is);
 /* Hash of the receiver's control word that was handled last; may be called without the lock. */
 static inline uint64_t rsk_tx_answer_seen(const struct rsk_tx *tx)
 {
-	return __atomic_load_n(&tx->answer_seen, __ATOMIC_RELAXED);
+	return __atomic_load_n(&tx->answer.seen, __ATOMIC_RELAXED);
 }
 
 /* On the ring, and the receiver has said nothing new: rsk_tx_serve() would do nothing. */
 static inline bool rsk_tx_on_fast_path(const struct rsk_tx *tx)
 {
 	return tx->state == RSK_TX_ONRING && !tx->stay_off &&
-	       !rsk_control_word_fresh(tx->answer, tx->answer_seen);
+	       !rsk_control_word_fresh(tx->answer.at, tx->answer.seen);
 }
 
 /*

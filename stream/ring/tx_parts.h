@@ -11,8 +11,8 @@
 /* Puts our control word. Returns 0 or -errno of the rail. */
 static inline int rsk_tx_put_word(struct rsk_tx *tx)
 {
-	return rsk_control_word_put(tx->ring.rail, tx->word_off, &tx->key, RSK_CONTROL_WORD_TX,
-				    &tx->word);
+	return rsk_control_word_put(tx->ring.rail, tx->own.off, &tx->key, RSK_CONTROL_WORD_TX,
+				    &tx->own.word);
 }
 
 /* Apply the receiver's FALLBACK_RX, or QUIESCED. Return 0; -EAGAIN: not now; -EPROTO. */

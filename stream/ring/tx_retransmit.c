@@ -23,11 +23,11 @@ static int start_resend(struct rsk_tx *tx, struct rsk_tcp *c, uint64_t pos, uint
 	uint64_t tcp_pos;
 
 	if (pos == RSK_POS_START) {
-		pos = tx->start_pos;
-		cell = tx->start_cell;
+		pos = tx->start.pos;
+		cell = tx->start.cell;
 	}
 	cell = rsk_ring_tx_index(&tx->ring, cell);
-	if (pos < tx->start_pos || pos > tx->pos || cell < tx->start_cell || cell > tx->ring.next)
+	if (pos < tx->start.pos || pos > tx->pos || cell < tx->start.cell || cell > tx->ring.next)
 		return -EPROTO;
 	if (tx->state == RSK_TX_TCP && pos != tx->pos) {
 		int rc = c->ops->tx_pos(c, &tcp_pos);
@@ -43,42 +43,43 @@ static int start_resend(struct rsk_tx *tx, struct rsk_tcp *c, uint64_t pos, uint
 		if (rc < 0 || tcp_pos != tx->moved_tcp_pos)
 			return 0;
 	}
-	tx->demotions += tx->state == RSK_TX_ONRING;
+	tx->counts.demotions += tx->state == RSK_TX_ONRING;
 	tx->ring_bytes -= tx->pos - pos;
-	tx->resend_pos = pos;
-	tx->resend_cell = cell;
-	tx->resend_len = 0;
-	tx->resend_off = 0;
+	tx->resend.pos = pos;
+	tx->resend.cell = cell;
+	tx->resend.len = 0;
+	tx->resend.off = 0;
 	tx->state = pos == tx->pos ? RSK_TX_TCP : RSK_TX_RESEND;
 	if (tx->state == RSK_TX_RESEND)
 		owes(c, true);
 	return 0;
 }
 
-/* Loads the next data slot to retransmit; the receiver has consumed its bytes before resend_pos. */
+/* Loads the next data slot to retransmit; the receiver has consumed its bytes before resend.pos. */
 static int load_resend(struct rsk_tx *tx, bool first, uint64_t first_pos)
 {
 	uint16_t kind = 0;
 	ssize_t n;
 
-	if (!tx->scratch)
-		tx->scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
-	if (!tx->scratch)
+	if (!tx->resend.scratch)
+		tx->resend.scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+	if (!tx->resend.scratch)
 		return -ENOMEM;
 	do {
-		if (tx->resend_cell >= tx->ring.next)
+		if (tx->resend.cell >= tx->ring.next)
 			return -EPROTO;
-		n = rsk_ring_tx_read(&tx->ring, &tx->key, &tx->resend_cell, &kind, tx->scratch);
+		n = rsk_ring_tx_read(&tx->ring, &tx->key, &tx->resend.cell, &kind,
+				     tx->resend.scratch);
 		if (n < 0)
 			return (int)n;
 	} while (kind != RSK_SLOT_DATA);
-	tx->resend_len = (uint32_t)n;
-	tx->resend_off = 0;
+	tx->resend.len = (uint32_t)n;
+	tx->resend.off = 0;
 	if (first) {
 		/*
 		 * The position of the slot's first byte is tx->pos less all data from this slot on.
 		 */
-		uint64_t after = 0, at = tx->resend_cell;
+		uint64_t after = 0, at = tx->resend.cell;
 
 		while (at < tx->ring.next) {
 			const uint8_t *p = tx->ring.rail->window + tx->ring.off +
@@ -94,47 +95,47 @@ static int load_resend(struct rsk_tx *tx, bool first, uint64_t first_pos)
 		if (after + (uint64_t)n > tx->pos || tx->pos - after - (uint64_t)n > first_pos ||
 		    first_pos - (tx->pos - after - (uint64_t)n) > (uint64_t)n)
 			return -EPROTO;
-		tx->resend_off = (uint32_t)(first_pos - (tx->pos - after - (uint64_t)n));
+		tx->resend.off = (uint32_t)(first_pos - (tx->pos - after - (uint64_t)n));
 	}
 	return 0;
 }
 
 static int resend_all(struct rsk_tx *tx, struct rsk_tcp *c)
 {
-	bool first = tx->resend_len == 0;
+	bool first = tx->resend.len == 0;
 
-	while (tx->resend_pos < tx->pos) {
+	while (tx->resend.pos < tx->pos) {
 		struct iovec iov;
 		ssize_t n;
 
-		if (tx->resend_off == tx->resend_len) {
-			int rc = load_resend(tx, first, tx->resend_pos);
+		if (tx->resend.off == tx->resend.len) {
+			int rc = load_resend(tx, first, tx->resend.pos);
 
 			if (rc < 0)
 				return rc;
 			first = false;
-			if (tx->resend_off == tx->resend_len)
+			if (tx->resend.off == tx->resend.len)
 				continue;
 		}
-		iov.iov_base = tx->scratch + tx->resend_off;
-		iov.iov_len = tx->resend_len - tx->resend_off;
+		iov.iov_base = tx->resend.scratch + tx->resend.off;
+		iov.iov_len = tx->resend.len - tx->resend.off;
 		n = c->ops->send(c, &iov, 1, iov.iov_len, 0);
 		if (n < 0)
 			return (int)n;
-		tx->resend_off += (uint32_t)n;
-		tx->resend_pos += (uint64_t)n;
+		tx->resend.off += (uint32_t)n;
+		tx->resend.pos += (uint64_t)n;
 	}
 	tx->state = RSK_TX_TCP;
 	owes(c, false);
-	rsk_arena_free(tx->scratch);
-	tx->scratch = NULL;
+	rsk_arena_free(tx->resend.scratch);
+	tx->resend.scratch = NULL;
 	return 0;
 }
 
 void rsk_tx_unhold(struct rsk_tx *tx)
 {
 	tx->held = false;
-	tx->safe_to = tx->ring.next;
+	tx->rail_loss.safe_to = tx->ring.next;
 }
 
 /* Retransmission may begin: the receiver knows of it, or will when it checks the ring. */
@@ -201,7 +202,7 @@ int rsk_tx_on_fallback_rx(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk
 	}
 	if (!first || m->gen != tx->gen || !tx->gen)
 		return 0;
-	if (tx->state == RSK_TX_RESEND || !tx->promotions)
+	if (tx->state == RSK_TX_RESEND || !tx->counts.promotions)
 		return 0;
 	/*
 	 * Fallen back before, and the receiver has taken everything, or has ended that promotion
@@ -218,9 +219,9 @@ int rsk_tx_on_fallback_rx(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk
 		 * For a receiver that found our command after its FALLBACK_RX and cannot tell which
 		 * came first.
 		 */
-		tx->word = (struct rsk_control_word){ .what = RSK_TX_RETRANSMIT,
-						      .gen = tx->gen,
-						      .pos = tx->resend_pos };
+		tx->own.word = (struct rsk_control_word){ .what = RSK_TX_RETRANSMIT,
+							  .gen = tx->gen,
+							  .pos = tx->resend.pos };
 		if (rsk_tx_put_word(tx) < 0)
 			rc = 0; /* the rail is not needed any more */
 	}
@@ -238,10 +239,10 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c)
 	 * same content.
 	 */
 	for (int i = 0; i < WORD_LOOKS && !there; i++)
-		there = rsk_control_word_get(tx->answer, &tx->key, RSK_CONTROL_WORD_RX, &m);
+		there = rsk_control_word_get(tx->answer.at, &tx->key, RSK_CONTROL_WORD_RX, &m);
 	if (there && m.what == RSK_RX_CLOSED) { /* said since then */
 		tx->peer_closed = true;
-		tx->demotions++;
+		tx->counts.demotions++;
 		tx->state = RSK_TX_TCP;
 		return 0;
 	}
@@ -256,9 +257,9 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c)
 	/* The receiver reads nothing there any more: the next promotion begins after it. */
 	tx->ring.credit = tx->ring.told = tx->ring.next;
 	tx->ring.data_end = m.cells < tx->ring.next ? m.cells : tx->ring.next;
-	tx->word = (struct rsk_control_word){ .what = RSK_TX_RETRANSMIT,
-					      .gen = tx->gen,
-					      .pos = tx->resend_pos };
+	tx->own.word = (struct rsk_control_word){ .what = RSK_TX_RETRANSMIT,
+						  .gen = tx->gen,
+						  .pos = tx->resend.pos };
 	rsk_tx_put_word(tx); /* a broken rail is not needed any more */
 	return 0;
 }

@@ -16,21 +16,21 @@
  */
 static bool ends(const struct rsk_stream *s, bool tx)
 {
-	return (s->tx.peer_closed && !s->tx.lost) || s->tx.answer->what == RSK_RX_CLOSED ||
+	return (s->tx.peer_closed && !s->tx.lost) || s->tx.answer.at->what == RSK_RX_CLOSED ||
 	       (tx && s->tx.fin);
 }
 
 void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause)
 {
-	uint32_t p = tx ? s->tx.promotions : s->rx.promotions;
-	uint32_t d = tx ? s->tx.demotions : s->rx.demotions;
+	uint32_t p = tx ? s->tx.counts.promotions : s->rx.counts.promotions;
+	uint32_t d = tx ? s->tx.counts.demotions : s->rx.counts.demotions;
 	struct rsk_noted *noted = &s->noted[tx];
 	uint64_t now = p != noted->promotions || d != noted->demotions ? rsk_now_ns() : 0;
 
 	/* The peer has left the ring because we asked it to. */
 	if (cause == RSK_REASON_PEER_FELL_BACK && atomic_load(&s->off))
 		cause = RSK_REASON_OPERATOR;
-	if (cause == RSK_REASON_PEER_FELL_BACK && !tx && s->rx.lost)
+	if (cause == RSK_REASON_PEER_FELL_BACK && !tx && s->rx.rail_loss.lost)
 		cause = RSK_REASON_PEER_DEAD;
 
 	while (noted->promotions != p || noted->demotions != d) {
@@ -71,11 +71,11 @@ void rsk_stream_serve(struct rsk_stream *s, int fd)
 	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_sigdefer_enter();
 	if (rsk_trylock(&s->tx_lock)) {
-		moves0 = s->tx.promotions + s->tx.demotions;
+		moves0 = s->tx.counts.promotions + s->tx.counts.demotions;
 		if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO)
 			rsk_stream_fail(s, fd);
 		rsk_stream_note(s, true, RSK_REASON_PEER_FELL_BACK);
-		rc |= s->tx.promotions + s->tx.demotions != moves0 ? RSK_WAKE_RX : 0;
+		rc |= s->tx.counts.promotions + s->tx.counts.demotions != moves0 ? RSK_WAKE_RX : 0;
 		rsk_unlock(&s->tx_lock);
 	}
 	if (rsk_trylock(&s->rx_lock)) {

@@ -394,8 +394,8 @@ void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause
 
 static inline void rsk_stream_note(struct rsk_stream *s, bool tx, enum rsk_reason cause)
 {
-	uint32_t p = tx ? s->tx.promotions : s->rx.promotions;
-	uint32_t d = tx ? s->tx.demotions : s->rx.demotions;
+	uint32_t p = tx ? s->tx.counts.promotions : s->rx.counts.promotions;
+	uint32_t d = tx ? s->tx.counts.demotions : s->rx.counts.demotions;
 
 	if (__builtin_expect(p != s->noted[tx].promotions || d != s->noted[tx].demotions, 0))
 		rsk_stream_note_change(s, tx, cause);
@@ -461,7 +461,7 @@ static inline bool rsk_stream_enough_room(const struct rsk_stream *s)
 	uint64_t at = atomic_load_explicit(&rsk_seg_peer_ctl(&s->link->seg, s->sid)->room_at,
 					   memory_order_relaxed);
 
-	return s->rx.credit_sent >= at || s->rx.state != RSK_RX_ONRING;
+	return s->rx.credit.sent >= at || s->rx.state != RSK_RX_ONRING;
 }
 
 /* abort.c: the kernel's view of a connection that was aborted. No lock of the stream is held. */

@@ -121,17 +121,17 @@ static void sender(struct bed *b)
 					  .window_bytes = sizeof(b->ring) };
 	rsk_tx_init(&b->tx, &b->ring_rail, 0, CELLS, 0, NULL, 77);
 	b->tx.state = RSK_TX_ONRING;
-	b->tx.gen = b->tx.promotions = 1;
-	b->tx.start_pos = b->tx.read_pos = START;
+	b->tx.gen = b->tx.counts.promotions = 1;
+	b->tx.start.pos = b->tx.read_pos = START;
 	b->tx.pos = START + SENT;
-	b->tx.start_cell = b->tx.ring.next;
+	b->tx.start.cell = b->tx.ring.next;
 	b->tx.ring.next += PUT;
 }
 
 static void credited(struct bed *b, const struct rsk_mailbox_credit *is)
 {
 	const struct rsk_tx was = b->tx;
-	bool can_be = is->pos >= START && is->pos <= START + SENT && is->cells >= was.start_cell &&
+	bool can_be = is->pos >= START && is->pos <= START + SENT && is->cells >= was.start.cell &&
 		      is->cells <= was.ring.next;
 	int rc = rsk_tx_credit(&b->tx, is);
 

@@ -161,7 +161,7 @@ static void heard(struct end *e, const struct rsk_remote_msg *m)
 						    m->rail);
 		break;
 	case RSK_REMOTE_ENDING:
-		h->rx.last_cell = m->cell;
+		h->rx.rail_loss.last_cell = m->cell;
 		break;
 	case RSK_REMOTE_REFUSED:
 		rsk_rx_lose(&h->rx);
@@ -217,7 +217,7 @@ static void act(struct end *e, uint8_t what, uint64_t pos)
 					     (struct rsk_control_word){
 						     .what = RSK_RX_QUIESCED,
 						     .gen = h->tx.gen,
-						     .pos = h->tx.start_pos + pos % 999,
+						     .pos = h->tx.start.pos + pos % 999,
 						     .cells = h->tx.ring.credit });
 		hostile_check(h, rsk_tx_serve(&h->tx, &h->c));
 		break;
@@ -277,7 +277,7 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 	m.cell = p[IN_ACT] & 0x80 ? UINT64_MAX - m.pos : h->tx.ring.credit + m.pos % 96;
 	m.pos = p[IN_ACT] & 0x40 ? RSK_POS_START :
 		p[IN_ACT] & 0x20 ? UINT64_MAX - m.pos :
-				   h->tx.start_pos + m.pos % 4096;
+				   h->tx.start.pos + m.pos % 4096;
 	return m;
 }
 

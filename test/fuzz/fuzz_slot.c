@@ -42,9 +42,9 @@ static void right_slot(struct hostile *h, struct hostile_input *in)
 	if (kind & 0x10)
 		head.order = (uint16_t)hostile_take(in, 2);
 	else if (kind & 0x20 && rsk_rx_txn_tags(&h->rx))
-		head.order =
-			(uint16_t)(RSK_ORDER_INDEXED | (kind & 0xc0) << 8 |
-				   (h->rx.tags->order.next & (rsk_order_span(&h->rx.form) - 1)));
+		head.order = (uint16_t)(RSK_ORDER_INDEXED | (kind & 0xc0) << 8 |
+					(h->rx.tags.machine->order.next &
+					 (rsk_order_span(&h->rx.tags.form) - 1)));
 	head.len = (uint32_t)hostile_take(in, 2) % (most + 1);
 	if (head.kind == RSK_SLOT_CONTROL)
 		head.len = sizeof(cmd);

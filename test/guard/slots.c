@@ -207,7 +207,8 @@ static void run(const char *name, uint32_t rails, const char *form, bool takes, 
 	}
 	must((w.tx.ring.order && w.tx.ring.order->next == BURST * (BURSTS + 1)) == marked,
 	     "marks where there are to be none, or none");
-	must(!marked || w.rx.tags->order.completed == BURST * (BURSTS + 1), "marks were not seen");
+	must(!marked || w.rx.tags.machine->order.completed == BURST * (BURSTS + 1),
+	     "marks were not seen");
 	end();
 	snprintf(dump, sizeof(dump), "instructions\t%s", name);
 	CALLGRIND_DUMP_STATS_AT(dump);

@@ -89,7 +89,7 @@ static void way_init(struct duplex *d, uint32_t i)
 		return;
 	}
 	atomic_store(&w->taken, w->rx.ring.next);
-	w->rx.consumed = &w->taken;
+	w->rx.credit.consumed = &w->taken;
 	w->tx.ring.taken = &w->taken;
 }
 
@@ -101,9 +101,9 @@ static void step(struct duplex *d)
 		duplex_act_tx(w);
 	else
 		duplex_act_rx(w);
-	CHECK(d, w->owes == (w->tx.state == RSK_TX_RESEND && w->tx.resend_pos < w->tx.pos),
-	      "the TCP socket %s bytes to be repeated, tx %d",
-	      w->owes ? "waits for" : "knows of no", w->tx.state);
+	CHECK(d, w->owes == (w->tx.state == RSK_TX_RESEND && w->tx.resend.pos < w->tx.pos),
+	      "the TCP socket %s bytes to be repeated, tx %d", w->owes ? "waits for" : "knows of no",
+	      w->tx.state);
 	if (d->config->fabric == DUPLEX_SHM)
 		return;
 	duplex_credit_step(d);
@@ -139,12 +139,12 @@ static void come_back(struct duplex *d)
 			duplex_request_tx(w);
 		if (w->off[1])
 			duplex_request_rx(w);
-		before[i] = w->rx.promotions;
+		before[i] = w->rx.counts.promotions;
 	}
 	for (int i = 0; i < 2; i++) {
 		struct way *w = &d->way[i];
 
-		while (w->rx.promotions == before[i] && !w->fin_asked) {
+		while (w->rx.counts.promotions == before[i] && !w->fin_asked) {
 			CHECK(d, --limit, "way %d is not promoted again: tx %d, rx %d, up %d %d", i,
 			      w->tx.state, w->rx.state, d->progress[0].up, d->progress[1].up);
 			step(d);
@@ -167,10 +167,10 @@ static void sum_up(struct duplex *d)
 		s->laps += d->config->renews || d->config->rails ?
 				   0 :
 				   w->tx.ring.next / w->tx.ring.cells - w->first_lap;
-		s->promotions += w->rx.promotions;
-		s->demotions += w->tx.demotions;
+		s->promotions += w->rx.counts.promotions;
+		s->demotions += w->tx.counts.demotions;
 		s->restarts += w->tx.ring.left_out_to != 0;
-		s->repairs += w->rx.own_word.repair;
+		s->repairs += w->rx.own.word.repair;
 		s->retries += w->rx.ring.retries;
 		if (d->config->fabric != DUPLEX_SHM && !d->config->rails)
 			s->faults += rsk_chaos_injected(&d->chaos[i]);

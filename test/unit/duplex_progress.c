@@ -258,7 +258,7 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 		break;
 	case TALK_GAP:
 		w->in_tx = true;
-		if (progress->up && progress->rail[k].state == LOST && !w->tx.ring_over)
+		if (progress->up && progress->rail[k].state == LOST && !w->tx.rail_loss.ring_over)
 			rc = rsk_ring_tx_retransmit(&w->tx.ring, talk->from, talk->to, k);
 		w->in_tx = false;
 		break;
@@ -274,7 +274,7 @@ static void heard_of_rail(struct duplex *d, uint32_t end, const struct talk *tal
 		r->chaos[end][k].shut = false;
 		rsk_rails_changed(&r->rs[end]);
 		w->in_tx = true;
-		if (!w->tx.ring_over)
+		if (!w->tx.rail_loss.ring_over)
 			rc = rsk_ring_tx_retransmit(&w->tx.ring, 0, UINT64_MAX, RSK_RAILS_NOBODY);
 		w->in_tx = false;
 		break;

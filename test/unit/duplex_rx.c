@@ -28,7 +28,7 @@ static void do_recv(struct way *w, bool peek)
 	struct iovec iov[6];
 	int runs = duplex_cut(d, in, len, iov);
 	ssize_t n;
-	uint64_t had = w->rx.overread_len, skip = w->rx.skip;
+	uint64_t had = w->rx.overread.len, skip = w->rx.skip;
 
 	rsk_iovcur_init(&cur, iov, runs);
 	/* With one thread and a fabric that never shows partial slots, "ready" is a promise. */
@@ -51,7 +51,7 @@ static void do_recv(struct way *w, bool peek)
 	CHECK(d, n <= 0 || !w->ended, "bytes behind the end");
 	if (n > 0 && !peek)
 		w->received += (uint64_t)n;
-	d->sums->held_reads += !had && w->rx.overread_len;
+	d->sums->held_reads += !had && w->rx.overread.len;
 	d->sums->twice_bytes += w->rx.skip < skip ? skip - w->rx.skip : 0;
 	d->sums->peeks += peek && n > 0;
 	free(in);
@@ -96,11 +96,12 @@ static void do_fall_back(struct way *w)
 		hand_back(w);
 	rc = rsk_rx_fall_back(&w->rx, stay, &again);
 	w->leaving = false;
-	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.quiesced), "leave: %d", rc);
+	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.fallback.quiesced),
+	      "leave: %d", rc);
 	w->d->sums->leaves += rc == 0;
 	w->d->sums->busy_falls_back += rc == -EBUSY;
-	w->d->sums->doubts += w->rx.fallback_race;
-	CHECK(w->d, rc < 0 || !stay || !again || w->rx.applied || w->rx.repeated,
+	w->d->sums->doubts += w->rx.fallback.race;
+	CHECK(w->d, rc < 0 || !stay || !again || w->rx.fallback.applied || w->rx.fallback.repeated,
 	      "left with bytes unread");
 }
 
@@ -115,8 +116,9 @@ static void do_quiesce(struct way *w)
 		w->in_tx = false;
 	}
 	rc = rsk_rx_quiesce(&w->rx);
-	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.quiesced), "rest: %d", rc);
-	w->d->sums->quiesced += w->rx.quiesced;
+	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.fallback.quiesced),
+	      "rest: %d", rc);
+	w->d->sums->quiesced += w->rx.fallback.quiesced;
 	duplex_request_rx(w);
 }
 
@@ -144,7 +146,7 @@ static void do_pause(struct way *w)
 		if (rc == 0)
 			break;
 	}
-	w->d->sums->pauses += w->rx.paused != 0;
+	w->d->sums->pauses += w->rx.fallback.paused != 0;
 	CHECK(w->d, rc || w->rx.fin || w->rx.state == RSK_RX_TCP, "paused in state %d",
 	      w->rx.state);
 }
@@ -170,7 +172,7 @@ static void do_count(struct way *w)
 void duplex_act_rx(struct way *w)
 {
 	struct duplex *d = w->d;
-	bool rested = w->rx.quiesced;
+	bool rested = w->rx.fallback.quiesced;
 	int rc = 0;
 
 	if (w->in_rx)
@@ -200,7 +202,8 @@ void duplex_act_rx(struct way *w)
 			w->mute = (uint32_t)below(d, 200);
 		break;
 	case 5:
-		if (d->config->leave && !w->rx.fell_back && chance(d, w->rx.quiesced ? 50 : 4))
+		if (d->config->leave && !w->rx.fell_back &&
+		    chance(d, w->rx.fallback.quiesced ? 50 : 4))
 			do_fall_back(w);
 		else if (d->config->pauses && !w->rx.fell_back && w->off[1] && chance(d, 30))
 			duplex_request_rx(w);
@@ -216,7 +219,7 @@ void duplex_act_rx(struct way *w)
 		break;
 	}
 	CHECK(d, rc == 0 || (rc == -ENETDOWN && may_break(d)), "receiver's call: %d", rc);
-	d->sums->repeats += rested && !w->rx.quiesced && w->rx.repeated;
+	d->sums->repeats += rested && !w->rx.fallback.quiesced && w->rx.fallback.repeated;
 	CHECK(d, rsk_rx_validate(&w->rx), "rx invalid, state %d", w->rx.state);
 	w->in_rx = false;
 }

@@ -169,7 +169,7 @@ void duplex_act_tx(struct way *w)
 {
 	struct duplex *d = w->d;
 	uint64_t before = w->fifo_in;
-	uint32_t demotions = w->tx.demotions;
+	uint32_t demotions = w->tx.counts.demotions;
 	bool resending, own_fall_back = false;
 	int rc = 0;
 
@@ -217,7 +217,7 @@ void duplex_act_tx(struct way *w)
 	}
 	if (rc == -EAGAIN)
 		rc = 0; /* serve: a FALLBACK_RX that cannot be applied now */
-	d->sums->sent_off += w->tx.demotions != demotions && !own_fall_back &&
+	d->sums->sent_off += w->tx.counts.demotions != demotions && !own_fall_back &&
 			     w->tx.stay_off == RSK_TX_STAY_ASKED;
 	if (resending)
 		d->sums->resent_bytes += w->fifo_in - before;

@@ -34,7 +34,7 @@ void duplex_txn_tags_init(struct way *w)
 static bool together(const struct way *w)
 {
 	return w->tx.state == RSK_TX_ONRING && rsk_rx_txn_tags(&w->rx) && w->tx.gen == w->rx.gen &&
-	       !w->rx.ring_limit && memcmp(&w->tx.key, &w->rx.key, sizeof(w->tx.key)) == 0;
+	       !w->rx.rail_loss.limit && memcmp(&w->tx.key, &w->rx.key, sizeof(w->tx.key)) == 0;
 }
 
 void duplex_txn_tags_check(struct way *w)
@@ -45,18 +45,20 @@ void duplex_txn_tags_check(struct way *w)
 	if (w->in_tx || w->in_rx || !together(w))
 		return;
 	/* The receiver also begins when it has lost a rail that the sender has not had yet. */
-	if (!tx && w->tx.tagged != w->tx.promotions)
+	if (!tx && w->tx.tags.promotion != w->tx.counts.promotions)
 		return;
 	CHECK(w->d, tx, "the sender has no marks any more");
-	rx = &w->rx.tags->order;
+	rx = &w->rx.tags.machine->order;
 	CHECK(w->d, tx->una <= rx->low && rx->next <= tx->next,
 	      "%" PRIu64 " to %" PRIu64 " there, %" PRIu64 " to %" PRIu64 " here", tx->una,
 	      tx->next, rx->low, rx->next);
 	if (w->tx.ring.next != w->rx.ring.next)
 		return;
-	CHECK(w->d, rx->low == tx->next - tx->open && !rsk_txn_tags_count(w->rx.tags).transactions,
+	CHECK(w->d,
+	      rx->low == tx->next - tx->open &&
+		      !rsk_txn_tags_count(w->rx.tags.machine).transactions,
 	      "all is taken, but %" PRIu64 " of %" PRIu64 " are complete, %u missing", rx->low,
-	      tx->next, rsk_txn_tags_count(w->rx.tags).transactions);
+	      tx->next, rsk_txn_tags_count(w->rx.tags.machine).transactions);
 }
 
 /* True if a gap that was reported overlaps this range. */
@@ -75,12 +77,12 @@ void duplex_txn_tags_missing(struct way *w, const struct duplex_gaps *gaps,
 	uint64_t n, begin, end;
 	uint32_t seen = 0;
 
-	w->d->sums->missing[w->rx.form.kind] += missing->transactions;
+	w->d->sums->missing[w->rx.tags.form.kind] += missing->transactions;
 	w->d->sums->missing_first += missing->first;
 	CHECK(w->d, missing->first <= missing->transactions, "more than all");
 	if (!missing->transactions || !together(w))
 		return;
-	rx = &w->rx.tags->order;
+	rx = &w->rx.tags.machine->order;
 	CHECK(w->d, rsk_order_rx_validate(rx), "invalid behind a look ahead");
 	n = missing->lowest;
 	CHECK(w->d, n >= rx->low && n < rx->next, "an odd name");

@@ -63,7 +63,7 @@ Test(rx_end, lost_and_the_tcp_socket_goes_on)
 	cr_assert_eq(recv_some(100), 100);
 	cr_assert_eq(recv_some(30), 30);
 	cr_assert_eq(w.rx.state, RSK_RX_TCP);
-	cr_assert_eq(w.rx.demotions, 1);
+	cr_assert_eq(w.rx.counts.demotions, 1);
 	cr_assert_eq(recv_some(4096), 40);
 	cr_assert_eq(recv_some(4096), -EAGAIN);
 	w.wire.end = true;
@@ -82,7 +82,7 @@ Test(rx_end, the_tcp_socket_is_ahead)
 	w.wire.in += 70;
 	cr_assert_eq(recv_some(100), 100);
 	cr_assert_eq(recv_some(30), -EAGAIN);
-	cr_assert(w.rx.tcp_ahead);
+	cr_assert(w.rx.tcp.ahead);
 	cr_assert_eq(w.rx.state, RSK_RX_ONRING);
 	cr_assert_not(rsk_rx_ready(&w.rx));
 	cr_assert_eq(send_some(10), 10);
@@ -104,7 +104,7 @@ Test(rx_end, the_tcp_socket_is_ahead_no_more)
 	on_ring(&at_once, 5);
 	w.wire.in += 70;
 	cr_assert_eq(recv_some(30), -EAGAIN);
-	cr_assert(w.rx.tcp_ahead);
+	cr_assert(w.rx.tcp.ahead);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(recv_some(4096), 70);
@@ -115,7 +115,7 @@ Test(rx_end, the_tcp_socket_is_ahead_no_more)
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
 	cr_assert_eq(w.rx.state, RSK_RX_ONRING);
-	cr_assert_not(w.rx.tcp_ahead, "nobody would listen for the TCP socket's end");
+	cr_assert_not(w.rx.tcp.ahead, "nobody would listen for the TCP socket's end");
 }
 
 /*
@@ -147,7 +147,7 @@ Test(rx_end, lost_and_something_is_missing_before_more)
 		cr_assert_eq(send_some(100), 100);
 		w.dark = true;
 		cr_assert_eq(send_some(1), 1);
-		w.rx.last_cell = w.tx.ring.next;
+		w.rx.rail_loss.last_cell = w.tx.ring.next;
 		rsk_rx_lose(&w.rx);
 		w.wire.in += 70;
 		cr_assert_eq(recv_some(100), 100);
@@ -165,7 +165,7 @@ Test(rx_end, who_ended_in_order_is_believed_when_all_is_here)
 {
 	on_ring(&at_once, 3);
 	cr_assert_eq(send_some(100), 100);
-	w.rx.last_cell = w.tx.ring.next; /* from ENDING */
+	w.rx.rail_loss.last_cell = w.tx.ring.next; /* from ENDING */
 	w.wire.end = true;
 	rsk_rx_lose(&w.rx);
 	cr_assert_eq(recv_some(4096), 100);
@@ -179,7 +179,7 @@ Test(rx_end, who_ended_in_order_but_something_is_missing)
 	cr_assert_eq(send_some(100), 100);
 	w.dark = true;
 	cr_assert_eq(send_some(1), 1);
-	w.rx.last_cell = w.tx.ring.next;
+	w.rx.rail_loss.last_cell = w.tx.ring.next;
 	w.wire.end = true;
 	rsk_rx_lose(&w.rx);
 	cr_assert_eq(recv_some(4096), 100);

@@ -118,7 +118,7 @@ Test(rx_harm, a_hash_that_stays_wrong_is_asked_for_again)
 	forge(w.rx.ring.next, RSK_SLOT_DATA, 7, 1);
 	for (int i = 0; i < PEEKS; i++)
 		cr_assert_eq(look_some(4096, true), -EAGAIN);
-	cr_assert_gt(w.rx.own_word.repair, 0);
+	cr_assert_gt(w.rx.own.word.repair, 0);
 }
 
 /* The scan of a broken rail's ring ends at the first invalid slot. */
@@ -315,7 +315,7 @@ Test(rx_harm, an_answer_to_another_rest)
 		cr_assert_eq(send_some(20), 20);
 		cr_assert_eq(recv_some(5), 5);
 		cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
-		command(w.tx.ring.next, w.rx.fallback_pos + (i == 1), RSK_COMMAND_RETRANSMIT,
+		command(w.tx.ring.next, w.rx.fallback.pos + (i == 1), RSK_COMMAND_RETRANSMIT,
 			w.rx.gen + (i == 2));
 		cr_assert_eq(rsk_rx_quiesce(&w.rx), i ? -EPROTO : 0, "%d", i);
 	}

@@ -32,7 +32,7 @@ Test(rx_quiesce, one_that_quiesces_has_all_that_is_unread_by_tcp)
 	cr_assert_eq(send_some(5), -EAGAIN, "newer bytes before it");
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), 0);
 	cr_assert_eq(w.rx.state, RSK_RX_TCP);
-	cr_assert(w.rx.repeated);
+	cr_assert(w.rx.fallback.repeated);
 	cr_assert_eq(recv_some(4096), -EAGAIN);
 	w.unheard = false;
 	cr_assert_eq(send_some(5), 5);
@@ -53,7 +53,7 @@ Test(rx_quiesce, nothing_unread_is_nothing_repeated)
 	quiesced(100, 100);
 	answer();
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), 0);
-	cr_assert_not(w.rx.repeated);
+	cr_assert_not(w.rx.fallback.repeated);
 	cr_assert_eq(w.tx.state, RSK_TX_TCP);
 	cr_assert_eq(w.wire.in, 10);
 }
@@ -82,7 +82,7 @@ Test(rx_quiesce, a_rail_that_breaks_is_an_answer)
 	answer();
 	rsk_rx_break(&w.rx, &pos, &cell);
 	cr_assert_eq(pos, 40);
-	cr_assert_not(w.rx.quiesced);
+	cr_assert_not(w.rx.fallback.quiesced);
 	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
 	answer();
 	cr_assert_eq(w.tx.state, RSK_TX_TCP);
@@ -126,7 +126,7 @@ Test(rx_quiesce, a_child_changes_nothing)
 	cr_assert_eq(send_some(100), 100);
 	w.mute = true;
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EBUSY);
-	cr_assert_not(w.rx.quiesced);
+	cr_assert_not(w.rx.fallback.quiesced);
 	w.tx.acked = true;
 	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), -EAGAIN);
 	cr_assert_eq(send_some(100), -EAGAIN);

@@ -75,9 +75,9 @@ Test(tx_credit, parts_of_slots_show)
 	uint64_t first, answer;
 
 	begin();
-	first = w.tx.start_cell;
+	first = w.tx.start.cell;
 	send_slots(SLOTS);
-	answer = w.tx.answer->hash;
+	answer = w.tx.answer.at->hash;
 	read_bytes(SLOT / 2);
 	is = looked_up();
 	cr_assert(is.pos == SLOT / 2 && is.cells == first && is.gen == w.tx.gen);
@@ -89,7 +89,7 @@ Test(tx_credit, parts_of_slots_show)
 	cr_assert(is.pos == SLOT * 3 / 2 && is.cells == first + rsk_slot_cells(SLOT));
 	cr_assert_eq(rsk_tx_credit(&w.tx, &is), 1);
 	cr_assert_eq(w.tx.ring.credit, first + rsk_slot_cells(SLOT));
-	cr_assert_eq(w.tx.answer->hash, answer, "no word was needed");
+	cr_assert_eq(w.tx.answer.at->hash, answer, "no word was needed");
 	cr_assert(rsk_tx_validate(&w.tx) && rsk_rx_validate(&w.rx));
 }
 
@@ -110,15 +110,15 @@ Test(tx_credit, what_cannot_be)
 	send_slots(SLOTS);
 	read_bytes(SLOT);
 	is = looked_up();
-	cr_assert(w.tx.start_pos == SLOT * SLOTS && is.gen == 2);
+	cr_assert(w.tx.start.pos == SLOT * SLOTS && is.gen == 2);
 	for (int i = 0; i < 6; i++)
 		wrong[i] = is;
 	wrong[0].pos = w.tx.pos + 1;
 	wrong[1].pos = UINT64_MAX;
-	wrong[2].pos = w.tx.start_pos - 1;
+	wrong[2].pos = w.tx.start.pos - 1;
 	wrong[3].cells = w.tx.ring.next + 1;
 	wrong[4].cells = UINT64_MAX;
-	wrong[5].cells = w.tx.start_cell - 1;
+	wrong[5].cells = w.tx.start.cell - 1;
 	for (int i = 0; i < 6; i++) {
 		was = w.tx;
 		cr_assert_eq(rsk_tx_credit(&w.tx, &wrong[i]), -EPROTO, "%d", i);
@@ -154,9 +154,9 @@ Test(tx_credit, of_this_ring_alone)
 	rsk_rx_break(&w.rx, &pos, &cell);
 	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
 	read_bytes(SLOT * (SLOTS - 1));
-	sequence = w.rx.credit.sequence;
+	sequence = w.rx.credit.mailbox.sequence;
 	rsk_rx_close(&w.rx);
-	cr_assert_eq(w.rx.credit.sequence, sequence);
+	cr_assert_eq(w.rx.credit.mailbox.sequence, sequence);
 	begin();
 	send_slots(SLOTS);
 	read_bytes(SLOT * SLOTS);
