@@ -189,7 +189,8 @@ static void keep_quiesced(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 	}
 	/* The peer's sender writes nothing by TCP as long as it is on the ring. */
 	rsk_sys_ioctl(fd, FIONREAD, &inq);
-	l->before = (uint64_t)inq + (s->rx.fallback.ours ? rsk_return_unread(s, fd) : 0);
+	l->before = (uint64_t)inq +
+		    (s->rx.fallback.step == RSK_FALLBACK_ENDED ? rsk_return_unread(s, fd) : 0);
 	if (!s->rx.partial.len)
 		return;
 	l->partial_len = s->rx.partial.len - s->rx.partial.off;

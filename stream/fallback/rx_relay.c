@@ -64,8 +64,8 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 	 * On a fabric where a put takes time a FALLBACK_RX causes no fallback race, and a child
 	 * cannot read the control word's memory.
 	 */
-	if (rx->fallback.quiesced || rx->rail_loss.limit ||
-	    (rx->fallback.race && rx->rail->ops->arrived) || rx->state == RSK_RX_WATCH ||
+	if (rsk_rx_is_quiesced(rx) || rx->rail_loss.limit ||
+	    (rsk_rx_in_race(rx) && rx->rail->ops->arrived) || rx->state == RSK_RX_WATCH ||
 	    (rx->overread.len && rx->skip) || (on_ring && !r->last && !ends(rx)))
 		return -EAGAIN;
 	if (rx->state == RSK_RX_DRAIN_TCP)
@@ -91,7 +91,7 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 	}
 	r->skip = rx->skip;
 	r->reset = rx->tcp.err;
-	if (rx->fallback.race) {
+	if (rsk_rx_in_race(rx)) {
 		r->word = rx->word.at;
 		r->key = rx->key;
 		r->gen = rx->gen;
@@ -126,7 +126,7 @@ void rsk_rx_relay_done(struct rsk_rx *rx, struct rsk_relay *r)
 	rsk_rx_free_overread(rx);
 	rsk_rx_free_partial(rx);
 	rx->skip = 0;
-	rx->fallback.race = false;
+	rx->fallback.step = RSK_FALLBACK_NONE;
 	rx->fell_back = true;
 	rx->tcp.err = 0;
 	if (rx->state == RSK_RX_ONRING && !rx->fin)

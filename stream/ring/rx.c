@@ -44,6 +44,23 @@ static bool tags_ok(const struct rsk_rx *rx)
 		      m->credited <= m->order.low);
 }
 
+/* Which steps can be, in which state: see enum rsk_rx_fallback. */
+static bool fallback_ok(const struct rsk_rx *rx)
+{
+	switch (rx->fallback.step) {
+	case RSK_FALLBACK_NONE:
+	case RSK_FALLBACK_RACE:
+	case RSK_FALLBACK_APPLIED:
+		return true;
+	case RSK_FALLBACK_ENDED:
+		return rx->ended && rx->state >= RSK_RX_DRAIN_TCP;
+	case RSK_FALLBACK_QUIESCED:
+		return rx->state >= RSK_RX_DRAIN_TCP && !rx->fin && !rx->fell_back;
+	default:
+		return false;
+	}
+}
+
 bool rsk_rx_validate(const struct rsk_rx *rx)
 {
 	if (!rsk_ring_rx_validate(&rx->ring) || rx->state > RSK_RX_ONRING)
@@ -56,8 +73,7 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 		return false;
 	if (rx->counts.promotions - rx->counts.demotions != (rx->state == RSK_RX_ONRING))
 		return false;
-	if ((rx->fallback.quiesced && (rx->state < RSK_RX_DRAIN_TCP || rx->fin || rx->fell_back)) ||
-	    !tags_ok(rx))
+	if (!fallback_ok(rx) || !tags_ok(rx))
 		return false;
 	return rx->state != RSK_RX_DRAIN_TCP || rx->pos <= rx->switch_at.pos;
 }
@@ -100,11 +116,11 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 			rsk_rx_say_stay(rx);
 		return 0;
 	}
-	if (m->what == RSK_TX_RETRANSMIT && rx->fallback.race) {
+	if (m->what == RSK_TX_RETRANSMIT && rsk_rx_in_race(rx)) {
 		if (m->gen != rx->gen ||
 		    (m->pos != rx->fallback.pos && rx->fallback.pos != RSK_POS_START))
 			return -EPROTO;
-		rx->fallback.applied = true;
+		rx->fallback.step = RSK_FALLBACK_APPLIED;
 		return 0;
 	}
 	/* The sender has withdrawn its proposal: neither answer it nor wait for it. */
@@ -148,7 +164,7 @@ int rsk_rx_refuse(struct rsk_rx *rx)
 	rx->counts.demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
 	rx->fell_back = true;
-	rx->fallback.quiesced = false;
+	rsk_rx_unquiesce(rx);
 	return -EPROTO;
 }
 
@@ -185,7 +201,7 @@ static void follow(struct rsk_rx *rx)
 	rsk_rx_free_partial(rx);
 	rx->counts.demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
-	rx->fallback.race = false;
+	rx->fallback.step = RSK_FALLBACK_NONE;
 }
 
 int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
@@ -210,12 +226,12 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 	 */
 	rsk_rx_arrive(rx);
 	rsk_rx_lift_ring_limit(rx);
-	if (__builtin_expect(rx->fallback.quiesced, 0)) {
+	if (__builtin_expect(rsk_rx_is_quiesced(rx), 0)) {
 		rc = rsk_rx_see_answer(rx);
-		if (rc < 0 || rx->fallback.quiesced)
+		if (rc < 0 || rsk_rx_is_quiesced(rx))
 			return rc;
 	}
-	if (rx->fallback.race && rx->fallback.applied && rx->state >= RSK_RX_DRAIN_TCP)
+	if (rx->fallback.step == RSK_FALLBACK_APPLIED && rx->state >= RSK_RX_DRAIN_TCP)
 		follow(rx);
 	if (rx->proposed > rx->gen && !rx->gave_up && !rx->stay_off && !rx->overread.len &&
 	    (rx->state == RSK_RX_TCP || rx->state == RSK_RX_WATCH)) {
@@ -228,7 +244,8 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 		}
 		rx->pos = tcp_pos + rx->ring_bytes;
 		rx->gen = rx->proposed;
-		rx->fallback.race = false; /* a sender that proposes has not seen a FALLBACK_RX */
+		/* A sender that proposes has not seen a FALLBACK_RX. */
+		rx->fallback.step = RSK_FALLBACK_NONE;
 		rx->fallback.repeated = false;
 		rx->state = RSK_RX_WATCH;
 		rsk_rx_say(rx, RSK_RX_WATCHING, 0);
@@ -255,11 +272,13 @@ static int stay_here(struct rsk_rx *rx, bool stay, const struct rsk_control_word
 
 bool rsk_rx_end_it(struct rsk_rx *rx)
 {
-	if (!rx->ended || rx->fell_back || rx->fin || rx->fallback.race || rx->overread.len ||
+	if (!rx->ended || rx->fell_back || rx->fin || rsk_rx_in_race(rx) || rx->overread.len ||
 	    rx->skip || rx->state < RSK_RX_DRAIN_TCP || rsk_rx_moved_on(rx))
 		return false;
-	rx->fallback.ours = rsk_promotion_end(rx->ended, rx->gen, RSK_ENDED_BY_RX);
-	return rx->fallback.ours;
+	if (!rsk_promotion_end(rx->ended, rx->gen, RSK_ENDED_BY_RX))
+		return false;
+	rx->fallback.step = RSK_FALLBACK_ENDED;
+	return true;
 }
 
 /*
@@ -276,7 +295,7 @@ static int fall_back_ours(struct rsk_rx *rx, bool *again)
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	*again = rx->fallback.asked = unread_in_ring(rx);
-	rx->fallback.ours = false;
+	rx->fallback.step = RSK_FALLBACK_NONE;
 	rx->fell_back = true;
 	rsk_rx_free_partial(rx);
 	rx->counts.demotions += rx->state == RSK_RX_ONRING;
@@ -293,7 +312,7 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 	*again = false;
 	if (rx->fell_back)
 		return 0;
-	if (rx->fallback.ours)
+	if (rx->fallback.step == RSK_FALLBACK_ENDED)
 		return fall_back_ours(rx, again);
 	rc = rsk_rx_take_word(rx);
 	if (rc < 0)
@@ -308,7 +327,7 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 		rx->fell_back = true;
 		return 0;
 	}
-	if (rx->fallback.race)
+	if (rsk_rx_in_race(rx))
 		return -EBUSY;
 	/* A FALLBACK_TX that is under way may arrive before our FALLBACK_RX does. */
 	if (rx->rail->ops->arrived) {
@@ -325,12 +344,11 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 	else if (rx->state == RSK_RX_DRAIN_TCP)
 		pos = rx->switch_at.pos;
 	before = rx->own.word;
-	rx->fallback.race = true;
-	rx->fallback.applied = false;
+	rx->fallback.step = RSK_FALLBACK_RACE;
 	rx->fallback.pos = pos;
 	if (rsk_rx_say(rx, RSK_RX_FALLBACK_RX, pos) == RSK_RAIL_MUTE) {
 		rx->own.word = before;
-		rx->fallback.race = false;
+		rx->fallback.step = RSK_FALLBACK_NONE;
 		return -EBUSY;
 	}
 	/*
@@ -343,13 +361,14 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 		return rc;
 	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_at.pos)
 		return rsk_rx_refuse(rx);
-	if (!rx->fallback.applied && (rsk_rx_moved_on(rx) || (stay && unread_in_ring(rx)))) {
+	if (rx->fallback.step != RSK_FALLBACK_APPLIED &&
+	    (rsk_rx_moved_on(rx) || (stay && unread_in_ring(rx)))) {
 		if (pos == RSK_POS_START)
 			rx->fallback.pos = rx->switch_at.pos;
 		return stay_here(rx, stay, &before);
 	}
 	*again = rx->fallback.asked = rx->fallback.repeated || unread_in_ring(rx);
-	rx->fallback.race = false;
+	rx->fallback.step = RSK_FALLBACK_NONE;
 	rx->fell_back = true;
 	rsk_rx_free_partial(rx);
 	if (rx->state == RSK_RX_ONRING && !rx->fin)
@@ -402,7 +421,7 @@ void rsk_rx_stay_off(struct rsk_rx *rx, bool on)
 	/* For good, or until there is another rail, on which no proposal is answered then. */
 	if (rx->fell_back)
 		return;
-	if (!rx->fallback.quiesced)
+	if (!rsk_rx_is_quiesced(rx))
 		rsk_rx_say_stay(rx);
 }
 
@@ -411,7 +430,7 @@ void rsk_rx_close(struct rsk_rx *rx)
 	rsk_rx_publish_consumed(rx);
 	rsk_rx_say(rx, RSK_RX_CLOSED, 0);
 	rx->fell_back = true;
-	rx->fallback.quiesced = false;
+	rsk_rx_unquiesce(rx);
 }
 
 int rsk_rx_tick(struct rsk_rx *rx)

@@ -43,6 +43,41 @@ enum rsk_rx_state {
 };
 
 /*
+ * A fallback of this end that has begun and is not settled. One at a time: each begins at NONE. It
+ * is apart from @fell_back, which can be set while a race is still to be settled.
+ *
+ *	step            event                                   next      function
+ *	NONE            the promotion is ended, not said yet    ENDED     rsk_rx_end_it()
+ *	NONE            QUIESCED is put                         QUIESCED  rsk_rx_quiesce()
+ *	NONE            FALLBACK_RX is put                      RACE      rsk_rx_fall_back()
+ *	ENDED           FALLBACK_RX is put                      NONE      rsk_rx_fall_back()
+ *	QUIESCED        the answer, or a command before it      NONE      rsk_rx_see_answer()
+ *	QUIESCED        no answer can come, or is needed        NONE      rsk_rx_break(),
+ *							rsk_rx_unquiesce() for lose, close, refuse
+ *	RACE            the sender's word RETRANSMIT            APPLIED   rsk_rx_take_word()
+ *	RACE, APPLIED   no command crossed FALLBACK_RX, or the
+ *			sender applied it                       NONE      rsk_rx_fall_back()
+ *	RACE, APPLIED   a byte by TCP: it was applied or not    NONE      rsk_rx_recv()
+ *	RACE            a proposal: it was not applied          NONE      rsk_rx_serve()
+ *	APPLIED         on the ring: follows the sender         NONE      rsk_rx_serve()
+ *	any             another rail; a relay has the stream    NONE      rsk_rx_renew(),
+ *							rsk_rx_relay_done()
+ */
+enum rsk_rx_fallback {
+	RSK_FALLBACK_NONE,
+	/* The sender does not know of it yet, and sends nothing by TCP until it does. */
+	RSK_FALLBACK_ENDED,
+	/* QUIESCED was said and not answered yet; nothing can be read meanwhile. */
+	RSK_FALLBACK_QUIESCED,
+	/*
+	 * Fallback race: our FALLBACK_RX and a FALLBACK_TX crossed. Whether the sender applied ours
+	 * is known from its control word, before the next byte is delivered.
+	 */
+	RSK_FALLBACK_RACE,
+	RSK_FALLBACK_APPLIED
+};
+
+/*
  * Owner: the stream, under its rx lock. What each call checks comes first, then what belongs to a
  * path, then what is needed when a promotion ends.
  */
@@ -79,19 +114,7 @@ struct rsk_rx {
 	uint64_t ring_bytes; /* delivered from the ring */
 	/* What this end has said to leave the ring, and what the sender makes of it. */
 	struct {
-		/*
-		 * Fallback race: our FALLBACK_RX and a FALLBACK_TX crossed. Whether the sender
-		 * applied ours is known from its control word, before the next byte is delivered.
-		 */
-		bool race;
-		bool applied; /* the sender applied it */
-		/* QUIESCED was said and not answered yet; nothing can be read meanwhile. */
-		bool quiesced;
-		/*
-		 * This promotion was ended by rsk_rx_end_it(), and the control word does not say so
-		 * yet.
-		 */
-		bool ours;
+		uint8_t step; /* enum rsk_rx_fallback */
 		/* The sender is to retransmit what is in the ring, and reads it there. */
 		bool asked;
 		/* Some of what was in the ring comes once more by TCP. */
@@ -103,7 +126,7 @@ struct rsk_rx {
 		bool jumps;
 		/* The promotion that we ended, until the sender has confirmed it; 0: none. */
 		uint32_t paused;
-		/* Position in that FALLBACK_RX, or in QUIESCED. */
+		/* From QUIESCED or RACE on: the position in that control word. */
 		uint64_t pos;
 	} fallback;
 	/* Of a rail that broke, and of a sender that is gone. */
@@ -231,6 +254,17 @@ static inline struct rsk_txn_tags_rx *rsk_rx_txn_tags(const struct rsk_rx *rx)
 	return rx->tags.on && rx->state >= RSK_RX_DRAIN_TCP ? rx->tags.machine : NULL;
 }
 
+/* A fallback race is to be settled before the next byte of the TCP socket. */
+static inline bool rsk_rx_in_race(const struct rsk_rx *rx)
+{
+	return rx->fallback.step >= RSK_FALLBACK_RACE;
+}
+
+static inline bool rsk_rx_is_quiesced(const struct rsk_rx *rx)
+{
+	return rx->fallback.step == RSK_FALLBACK_QUIESCED;
+}
+
 /* Frees the arena memory of the machine. */
 void rsk_rx_fini(struct rsk_rx *rx);
 bool rsk_rx_validate(const struct rsk_rx *rx);
@@ -313,8 +347,8 @@ static inline int rsk_rx_take_error(struct rsk_rx *rx)
 /* On the ring, and the sender has said nothing new: rsk_rx_serve() would do nothing. */
 static inline bool rsk_rx_on_fast_path(const struct rsk_rx *rx)
 {
-	return rx->state == RSK_RX_ONRING && !rx->fallback.race && !rx->fell_back && !rx->fin &&
-	       !rx->fallback.quiesced && !rsk_control_word_fresh(rx->word.at, rx->word.seen);
+	return rx->state == RSK_RX_ONRING && !rx->fallback.step && !rx->fell_back && !rx->fin &&
+	       !rsk_control_word_fresh(rx->word.at, rx->word.seen);
 }
 
 /*
@@ -391,7 +425,7 @@ bool rsk_rx_told_end(struct rsk_rx *rx);
 static inline bool rsk_rx_drained(const struct rsk_rx *rx)
 {
 	return (rx->state == RSK_RX_TCP || rx->fin) && !rx->overread.len && !rx->partial.len &&
-	       !rx->fallback.race && !rx->skip;
+	       !rsk_rx_in_race(rx) && !rx->skip;
 }
 
 /* Is anything unread at this end (for a reset at close)? */

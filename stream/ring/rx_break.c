@@ -71,14 +71,14 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	/* The sender's last control word may have arrived too. */
 	if (rsk_rx_take_word(rx) == 0)
 		rsk_rx_arrive(rx);
-	if (rx->fallback.quiesced && rsk_rx_see_answer(rx) == 0 && rx->fallback.quiesced) {
+	if (rsk_rx_is_quiesced(rx) && rsk_rx_see_answer(rx) == 0 && rsk_rx_is_quiesced(rx)) {
 		/* No answer has arrived, and none will. Report what QUIESCED said. */
 		*pos = rx->fallback.pos;
 		*cell = rsk_rx_free_below(rx);
 		rsk_rx_free_partial(rx);
 		rx->counts.demotions += rx->state == RSK_RX_ONRING;
 		rx->state = RSK_RX_TCP;
-		rx->fallback.quiesced = false;
+		rx->fallback.step = RSK_FALLBACK_NONE;
 		rx->fell_back = rx->fallback.repeated = true;
 		return;
 	}
@@ -136,7 +136,8 @@ static void renew(struct rsk_rx *rx)
 				 __atomic_load_n(&rx->word.at->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
 	rx->own.word = (struct rsk_control_word){ 0 };
-	rx->fell_back = rx->fallback.race = rx->fallback.applied = rx->fallback.repeated = false;
+	rx->fallback.step = RSK_FALLBACK_NONE;
+	rx->fell_back = rx->fallback.repeated = false;
 	rx->gen = rx->proposed = 0;
 	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
 	rx->credit.sent = rx->ring.next;
@@ -184,9 +185,9 @@ void rsk_rx_ending(struct rsk_rx *rx, uint64_t cell)
 
 void rsk_rx_lose(struct rsk_rx *rx)
 {
-	if (rx->fallback.quiesced)
+	if (rsk_rx_is_quiesced(rx))
 		rsk_rx_see_answer(rx);
-	rx->fallback.quiesced = false;
+	rsk_rx_unquiesce(rx);
 	rx->rail_loss.lost = true;
 	/*
 	 * The sender's control word may just have arrived; bytes that it put afterwards may not

@@ -21,6 +21,13 @@ void rsk_rx_arrive(struct rsk_rx *rx);
  */
 int rsk_rx_refuse(struct rsk_rx *rx);
 
+/* No answer to QUIESCED is waited for any more; a fallback race goes on. */
+static inline void rsk_rx_unquiesce(struct rsk_rx *rx)
+{
+	if (rsk_rx_is_quiesced(rx))
+		rx->fallback.step = RSK_FALLBACK_NONE;
+}
+
 void rsk_rx_free_overread(struct rsk_rx *rx);
 
 /* The first cell that the sender must not write yet. */

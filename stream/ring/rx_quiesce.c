@@ -39,8 +39,8 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	if (!find_command(&ring, &rx->key, &cmd))
 		return 0;
 	if (cmd.what != RSK_COMMAND_RETRANSMIT) {
-		rx->fallback.quiesced =
-			false; /* the command is run when everything before it is read */
+		/* The command is run when everything before it is read. */
+		rx->fallback.step = RSK_FALLBACK_NONE;
 		rsk_rx_say_stay(rx);
 		return 0;
 	}
@@ -53,7 +53,7 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
 	rx->counts.demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
-	rx->fallback.quiesced = false;
+	rx->fallback.step = RSK_FALLBACK_NONE;
 	rsk_rx_publish_consumed(rx);
 	rsk_rx_say_stay(rx);
 	return 0;
@@ -67,8 +67,8 @@ int rsk_rx_quiesce(struct rsk_rx *rx)
 
 	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin)
 		return 0;
-	if (!rx->fallback.quiesced) {
-		if (!rx->rail->ops->arrived || rx->fell_back || rx->fallback.race ||
+	if (!rsk_rx_is_quiesced(rx)) {
+		if (!rx->rail->ops->arrived || rx->fell_back || rsk_rx_in_race(rx) ||
 		    rx->overread.len || rx->skip || rx->rail_loss.limit || rsk_rx_moved_on(rx))
 			return -EBUSY;
 		before = rx->own.word;
@@ -78,13 +78,13 @@ int rsk_rx_quiesce(struct rsk_rx *rx)
 			return -EBUSY;
 		}
 		rx->fallback.pos = pos;
-		rx->fallback.quiesced = true;
+		rx->fallback.step = RSK_FALLBACK_QUIESCED;
 		rx->fallback.repeated = false;
 	}
 	rc = rsk_rx_see_answer(rx);
 	if (rc < 0)
 		return rc;
-	if (rx->fallback.quiesced)
+	if (rsk_rx_is_quiesced(rx))
 		return -EAGAIN;
 	return rx->state < RSK_RX_DRAIN_TCP ? 0 : -EBUSY;
 }

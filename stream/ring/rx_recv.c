@@ -72,18 +72,18 @@ static ssize_t settle_fallback_race(struct rsk_rx *rx, struct rsk_tcp *c)
 	struct iovec iov = { scratch, 1 };
 	ssize_t n;
 
-	if (rx->fallback.race) {
+	if (rsk_rx_in_race(rx)) {
 		n = c->ops->recv(c, &iov, 1, 1, MSG_PEEK);
 		if (n <= 0)
 			return n;
 		n = rsk_rx_take_word(rx);
 		if (n < 0)
 			return n;
-		if (rx->fallback.applied) {
+		if (rx->fallback.step == RSK_FALLBACK_APPLIED) {
 			rx->skip = rx->pos - rx->fallback.pos;
 			rx->ring_bytes -= rx->skip;
 		}
-		rx->fallback.race = false;
+		rx->fallback.step = RSK_FALLBACK_NONE;
 	}
 	iov.iov_len = sizeof(scratch);
 	while (rx->skip) {
@@ -121,7 +121,7 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 	uint8_t byte;
 	ssize_t n;
 
-	if ((rx->fallback.race || rx->skip) && rx->state == RSK_RX_TCP) {
+	if ((rsk_rx_in_race(rx) || rx->skip) && rx->state == RSK_RX_TCP) {
 		n = settle_fallback_race(rx, c);
 		if (n <= 0)
 			return n;
@@ -290,7 +290,7 @@ static ssize_t peek_behind(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovc
 	ssize_t n;
 	int runs;
 
-	if (rx->fallback.race || rx->skip)
+	if (rsk_rx_in_race(rx) || rx->skip)
 		return 0;
 	if (total > dst->left)
 		total = dst->left;
@@ -321,7 +321,7 @@ static ssize_t peek_behind_all(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_
 	size_t left = n;
 	ssize_t got;
 
-	if (rx->fallback.race || rx->skip || rx->overread.len)
+	if (rsk_rx_in_race(rx) || rx->skip || rx->overread.len)
 		return 0;
 	runs = rest_of(&at, iov);
 	for (i = 0; i < runs && left; i++) {
@@ -380,7 +380,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			return total ? (ssize_t)total : rc;
 		if (!dst->left)
 			return (ssize_t)total;
-		if (__builtin_expect(rx->fallback.quiesced, 0))
+		if (__builtin_expect(rsk_rx_is_quiesced(rx), 0))
 			return total ? (ssize_t)total : -EAGAIN;
 		if (rx->partial.len || rx->state == RSK_RX_ONRING) {
 			if (peek) {

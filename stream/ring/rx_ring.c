@@ -43,7 +43,7 @@ static void publish_credit(struct rsk_rx *rx)
 	 * retransmission begins.
 	 */
 	if (rx->credit.mailbox.at && rx->state == RSK_RX_ONRING && !rx->fell_back &&
-	    !rx->fallback.quiesced)
+	    !rsk_rx_is_quiesced(rx))
 		rsk_mailbox_publish(&rx->credit.mailbox, RSK_MAILBOX_CREDIT, &is, sizeof(is));
 }
 
@@ -204,7 +204,7 @@ int rsk_rx_run_commands(struct rsk_rx *rx)
 	int rc = 2;
 
 	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->partial.len &&
-	       !rx->fallback.quiesced && rsk_rx_peek(rx, &rx->ring, &v) &&
+	       !rsk_rx_is_quiesced(rx) && rsk_rx_peek(rx, &rx->ring, &v) &&
 	       v.head.kind == RSK_SLOT_CONTROL)
 		rc = keep_partial(rx, &v, NULL);
 	if (rx->state != RSK_RX_ONRING || rx->fin)
@@ -383,7 +383,7 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 {
 	struct rsk_slot_view v;
 
-	if (__builtin_expect(rx->fallback.quiesced, 0))
+	if (__builtin_expect(rsk_rx_is_quiesced(rx), 0))
 		return false;
 	if (rsk_rx_run_commands(rx) < 0)
 		return true; /* recv will report what is wrong */
@@ -491,7 +491,7 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 	if (rx->state != RSK_RX_ONRING || rx->tcp.err || rx->tcp.err_told || rx->rail_loss.lost ||
 	    rx->rail_loss.limit || rx->rail->ops->caps & RSK_FABRIC_SYNC)
 		return RSK_RX_END_TCP;
-	word = rx->fallback.quiesced ? -1 : last_word(rx);
+	word = rsk_rx_is_quiesced(rx) ? -1 : last_word(rx);
 	if (word < 0)
 		return RSK_RX_END_BEHIND;
 	return word == RSK_COMMAND_FIN ? RSK_RX_END_HERE : RSK_RX_END_TCP;

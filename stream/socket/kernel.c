@@ -101,7 +101,7 @@ static ssize_t kernel_recv(struct rsk_tcp *c, const struct iovec *iov, int n, si
 	 * After the end of the ring: what the socket has, an error too, is for the call that reads
 	 * it.
 	 */
-	if (k->socket_alone && k->s->rx.state == RSK_RX_TCP && !k->s->rx.fallback.race &&
+	if (k->socket_alone && k->s->rx.state == RSK_RX_TCP && !rsk_rx_in_race(&k->s->rx) &&
 	    !k->s->rx.skip)
 		return -EAGAIN;
 	if (rsk_over_is(k->s) && !k->socket_alone) {

@@ -96,12 +96,14 @@ static void do_fall_back(struct way *w)
 		hand_back(w);
 	rc = rsk_rx_fall_back(&w->rx, stay, &again);
 	w->leaving = false;
-	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.fallback.quiesced),
+	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && rsk_rx_is_quiesced(&w->rx)),
 	      "leave: %d", rc);
 	w->d->sums->leaves += rc == 0;
 	w->d->sums->busy_falls_back += rc == -EBUSY;
-	w->d->sums->doubts += w->rx.fallback.race;
-	CHECK(w->d, rc < 0 || !stay || !again || w->rx.fallback.applied || w->rx.fallback.repeated,
+	w->d->sums->doubts += rsk_rx_in_race(&w->rx);
+	CHECK(w->d,
+	      rc < 0 || !stay || !again || w->tx.own.word.what == RSK_TX_RETRANSMIT ||
+		      w->rx.fallback.repeated,
 	      "left with bytes unread");
 }
 
@@ -116,9 +118,9 @@ static void do_quiesce(struct way *w)
 		w->in_tx = false;
 	}
 	rc = rsk_rx_quiesce(&w->rx);
-	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && w->rx.fallback.quiesced),
+	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && rsk_rx_is_quiesced(&w->rx)),
 	      "rest: %d", rc);
-	w->d->sums->quiesced += w->rx.fallback.quiesced;
+	w->d->sums->quiesced += rsk_rx_is_quiesced(&w->rx);
 	duplex_request_rx(w);
 }
 
@@ -172,7 +174,7 @@ static void do_count(struct way *w)
 void duplex_act_rx(struct way *w)
 {
 	struct duplex *d = w->d;
-	bool rested = w->rx.fallback.quiesced;
+	bool rested = rsk_rx_is_quiesced(&w->rx);
 	int rc = 0;
 
 	if (w->in_rx)
@@ -203,7 +205,7 @@ void duplex_act_rx(struct way *w)
 		break;
 	case 5:
 		if (d->config->leave && !w->rx.fell_back &&
-		    chance(d, w->rx.fallback.quiesced ? 50 : 4))
+		    chance(d, rsk_rx_is_quiesced(&w->rx) ? 50 : 4))
 			do_fall_back(w);
 		else if (d->config->pauses && !w->rx.fell_back && w->off[1] && chance(d, 30))
 			duplex_request_rx(w);
@@ -219,7 +221,7 @@ void duplex_act_rx(struct way *w)
 		break;
 	}
 	CHECK(d, rc == 0 || (rc == -ENETDOWN && may_break(d)), "receiver's call: %d", rc);
-	d->sums->repeats += rested && !w->rx.fallback.quiesced && w->rx.fallback.repeated;
+	d->sums->repeats += rested && !rsk_rx_is_quiesced(&w->rx) && w->rx.fallback.repeated;
 	CHECK(d, rsk_rx_validate(&w->rx), "rx invalid, state %d", w->rx.state);
 	w->in_rx = false;
 }

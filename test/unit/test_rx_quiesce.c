@@ -82,7 +82,7 @@ Test(rx_quiesce, a_rail_that_breaks_is_an_answer)
 	answer();
 	rsk_rx_break(&w.rx, &pos, &cell);
 	cr_assert_eq(pos, 40);
-	cr_assert_not(w.rx.fallback.quiesced);
+	cr_assert_not(rsk_rx_is_quiesced(&w.rx));
 	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
 	answer();
 	cr_assert_eq(w.tx.state, RSK_TX_TCP);
@@ -126,7 +126,7 @@ Test(rx_quiesce, a_child_changes_nothing)
 	cr_assert_eq(send_some(100), 100);
 	w.mute = true;
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EBUSY);
-	cr_assert_not(w.rx.fallback.quiesced);
+	cr_assert_not(rsk_rx_is_quiesced(&w.rx));
 	w.tx.acked = true;
 	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), -EAGAIN);
 	cr_assert_eq(send_some(100), -EAGAIN);
