@@ -123,8 +123,8 @@ static int shut_later(struct rsk_stream *s, struct rsk_tcp *c, int how)
 static void shut_now(struct rsk_stream *s, int fd)
 {
 	rsk_lock(&s->tx_lock);
-	if (s->tx.fin_due && !rsk_tx_owes(&s->tx)) {
-		s->tx.fin_due = false;
+	if (s->tx.fin == RSK_FIN_DUE && !rsk_tx_owes(&s->tx)) {
+		rsk_tx_fin_done(&s->tx);
 		rsk_sys_shutdown(fd, SHUT_WR);
 	}
 	rsk_unlock(&s->tx_lock);

@@ -130,7 +130,7 @@ static bool settled(struct rsk_stream *s, int fd, enum rsk_reason why)
 /* Before the next check: repeated bytes wait for room, nothing else shows at the socket. */
 static void wait_a_little(const struct rsk_stream *s, int fd)
 {
-	struct pollfd p = { .fd = fd, .events = s->tx.state == RSK_TX_RESEND ? POLLOUT : 0 };
+	struct pollfd p = { .fd = fd, .events = rsk_tx_retransmits(&s->tx) ? POLLOUT : 0 };
 
 	rsk_sys_ppoll(&p, 1, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }

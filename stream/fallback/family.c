@@ -287,7 +287,7 @@ static bool attach_hollow(struct rsk_stream *s)
 		    l->seg.own.ring_bytes / RSK_CELL_BYTES,
 		    rsk_seg_ctl_off(0) + offsetof(struct rsk_seg_ctl, rx_word), &ctl->tx_word, 1);
 	s->tx.peer_fell_back = s->tx.gave_up = true;
-	s->tx.fin = tx.fin;
+	s->tx.fin = tx.fin == RSK_FIN_OPEN ? RSK_FIN_OPEN : RSK_FIN_DONE;
 	s->tx.ring_bytes = tx.ring_bytes;
 	s->rx.fell_back = s->rx.gave_up = true;
 	s->rx.ring_bytes = rx.ring_bytes;

@@ -418,7 +418,7 @@ static int give_owed(int fd, struct rsk_stream *s)
 
 	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_tx_serve(&s->tx, &k.c);
-	if (s->tx.state != RSK_TX_RESEND || s->tx.passed_on)
+	if (!rsk_tx_retransmits(&s->tx) || s->tx.passed_on)
 		return 0;
 	if (executing[0] < 0) {
 		int rc = rsk_sys_pipe2(executing, O_CLOEXEC);
@@ -436,7 +436,7 @@ static int give_owed(int fd, struct rsk_stream *s)
 static int take_owed(int fd, struct rsk_stream *s)
 {
 	(void)fd;
-	s->tx.passed_on = s->tx.passed_on && s->tx.state != RSK_TX_RESEND;
+	s->tx.passed_on = s->tx.passed_on && !rsk_tx_retransmits(&s->tx);
 	return 0;
 }
 

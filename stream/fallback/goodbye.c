@@ -29,7 +29,7 @@ static bool repeats(struct rsk_stream *s, struct rsk_tcp *c)
 
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, c);
-	owes = s->tx.state == RSK_TX_RESEND && !s->tx.passed_on && !s->link->remote;
+	owes = rsk_tx_retransmits(&s->tx) && !s->tx.passed_on && !s->link->remote;
 	rsk_unlock(&s->tx_lock);
 	return owes && !rsk_stream_failed(s);
 }

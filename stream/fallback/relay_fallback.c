@@ -163,7 +163,7 @@ static void await_first(const struct rsk_stream *s, const struct rsk_relay *r, i
 static int plan_and_start(struct rsk_stream *s, int fd, const struct rsk_leaving *l, int end,
 			  struct rsk_relay **made)
 {
-	size_t up = s->tx.state == RSK_TX_RESEND ? (size_t)(s->tx.pos - s->tx.resend.pos) : 0;
+	size_t up = rsk_tx_retransmits(&s->tx) ? (size_t)(s->tx.pos - s->tx.resend.pos) : 0;
 	size_t over = (size_t)rsk_over_unread(s);
 	struct rsk_relay *r = *made = rsk_relay_new(rsk_rx_relay_bytes(&s->rx) + up + over);
 	int rc = r ? plan_rx(s, r, l) : -ENOMEM;
@@ -186,7 +186,7 @@ static void over_resets(struct rsk_stream *s, int fd, bool on)
 static void owed_resets(struct rsk_stream *s, int fd, bool on)
 {
 	rsk_lock(&s->tx_lock);
-	if (!on || (s->link->remote && s->tx.state == RSK_TX_RESEND))
+	if (!on || (s->link->remote && rsk_tx_retransmits(&s->tx)))
 		rsk_resets(s, fd, RSK_RESETS_OWED, on);
 	rsk_unlock(&s->tx_lock);
 }

@@ -55,7 +55,7 @@ int rsk_tx_relay_plan(const struct rsk_tx *machine, struct rsk_relay *r, size_t 
 
 	if (tx.state == RSK_TX_TCP) /* as rsk_tx_send(): not before what is in flight */
 		return rsk_tx_arrived(machine) ? 0 : -EAGAIN;
-	if (tx.state != RSK_TX_RESEND || tx.held)
+	if (tx.state != RSK_TX_RESEND)
 		return -EAGAIN;
 	if (tx.resend.scratch) {
 		tx.resend.scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
@@ -77,7 +77,7 @@ void rsk_tx_relay_done(struct rsk_tx *tx)
 	tx->resend.pos = tx->pos;
 	tx->state = RSK_TX_TCP;
 	tx->peer_fell_back = true;
-	tx->fin_due = false;
+	rsk_tx_fin_done(tx);
 }
 
 int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_deferred_posts how, int until)
@@ -86,7 +86,7 @@ int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_deferred_posts h
 	struct rsk_relay *r;
 	int rc;
 
-	if (tx->state != RSK_TX_RESEND || tx->passed_on || rsk_stream_failed(s))
+	if (!rsk_tx_retransmits(tx) || tx->passed_on || rsk_stream_failed(s))
 		return 0;
 	if (!rsk_helper_few(OWED_MOST))
 		return -EAGAIN;
@@ -94,7 +94,7 @@ int rsk_stream_give_owed(struct rsk_stream *s, int fd, enum rsk_deferred_posts h
 	if (!r)
 		return -ENOMEM;
 	rc = rsk_tx_relay_plan(tx, r, (size_t)(tx->pos - tx->resend.pos));
-	r->fin = how == RSK_OWED_SHUT || tx->fin_due;
+	r->fin = how == RSK_OWED_SHUT || tx->fin == RSK_FIN_DUE;
 	if (rc == 0)
 		rc = rsk_relay_start_owed(r, fd, until);
 	if (rc == 0) {

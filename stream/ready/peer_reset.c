@@ -48,7 +48,7 @@ bool rsk_peer_left_data(struct rsk_stream *s)
 		return false;
 	/* The control word that it wrote when it closed is all the information there is. */
 	if (!(rail->ops->caps & RSK_FABRIC_SYNC))
-		return s->tx.peer_closed && s->tx.ring.told < owed;
+		return s->tx.reader != RSK_READER_THERE && s->tx.ring.told < owed;
 	rail->ops->get(rail, rsk_seg_ctl_off(s->sid) + offsetof(struct rsk_seg_ctl, consumed),
 		       &consumed, sizeof(consumed), 0);
 	return consumed < owed && peer_is_gone(s);
@@ -79,10 +79,9 @@ bool rsk_peer_reset(struct rsk_stream *s, int fd, int err, bool told)
 	if (!first)
 		return false; /* another thread has reported or seen it */
 	rsk_lock(&s->tx_lock);
-	s->tx.peer_closed = true;
+	rsk_tx_reader_gone(&s->tx, RSK_READER_CLOSED);
 	s->tx.counts.demotions += s->tx.state == RSK_TX_ONRING;
 	s->tx.state = RSK_TX_TCP;
-	s->tx.held = false;
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 	rsk_unlock(&s->tx_lock);
 	atomic_store(&s->wr_shut, 1);

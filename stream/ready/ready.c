@@ -54,7 +54,7 @@ static bool is_at_end(struct rsk_stream *s, int fd)
 	char byte;
 
 	rsk_lock(&s->tx_lock);
-	closed = s->tx.peer_closed;
+	closed = s->tx.reader != RSK_READER_THERE;
 	rsk_unlock(&s->tx_lock);
 	return closed && rsk_sys_recvfrom(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
 }

@@ -115,7 +115,7 @@ bool rsk_recovery_linger_add(struct rsk_stream *s, int fd)
 
 bool rsk_recovery_undrained(const struct rsk_tx *tx)
 {
-	return !tx->peer_closed && !(tx->ring.rail->ops->caps & RSK_FABRIC_DURABLE) &&
+	return tx->reader == RSK_READER_THERE && !(tx->ring.rail->ops->caps & RSK_FABRIC_DURABLE) &&
 	       !rsk_tx_arrived(tx);
 }
 
@@ -160,16 +160,14 @@ static bool paid(struct debtor *d)
 	if (d->closed)
 		rsk_tx_fall_back(&s->tx, &k.c);
 	rsk_stream_note(s, true, RSK_REASON_PEER_FELL_BACK);
-	if (s->tx.state == RSK_TX_RESEND && is_over(d->fd)) {
+	if (rsk_tx_retransmits(&s->tx) && is_over(d->fd))
 		s->tx.state = RSK_TX_TCP;
-		s->tx.held = false;
-	}
 	if (d->closed)
 		done = !rsk_recovery_undrained(&s->tx);
 	else if (s->tx.stay_off & RSK_TX_STAY_FORK)
 		done = rsk_tx_secure(&s->tx);
 	else
-		done = s->tx.state != RSK_TX_RESEND && !s->tx.fin_due;
+		done = !rsk_tx_retransmits(&s->tx) && s->tx.fin != RSK_FIN_DUE;
 	rsk_unlock(&s->tx_lock);
 	return done || rsk_stream_failed(s);
 }
@@ -368,7 +366,7 @@ void rsk_recovery_apply(struct rsk_link *l, uint32_t sid)
 		rsk_lock(&s->tx_lock);
 		rc = rsk_tx_serve(&s->tx, &k.c);
 		rsk_stream_note(s, true, RSK_REASON_PEER_FELL_BACK);
-		repeats = s->tx.state == RSK_TX_RESEND;
+		repeats = rsk_tx_retransmits(&s->tx);
 		rsk_unlock(&s->tx_lock);
 		rsk_lock(&s->rx_lock);
 		if (rc != -EPROTO)

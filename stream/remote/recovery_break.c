@@ -64,7 +64,7 @@ void rsk_recovery_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_
 	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_lock(&s->tx_lock);
 	rc = rsk_tx_resume(&s->tx, &k.c, pos, cell);
-	repeats = s->tx.state == RSK_TX_RESEND;
+	repeats = rsk_tx_retransmits(&s->tx);
 	rsk_unlock(&s->tx_lock);
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
@@ -155,18 +155,17 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	rsk_tx_serve(&s->tx, &k.c);
 	owed = rsk_recovery_undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.told;
 	s->tx.counts.demotions += s->tx.state == RSK_TX_ONRING;
-	if (s->tx.held && s->tx.resend.pos == s->tx.pos)
+	if (s->tx.state == RSK_TX_HELD && s->tx.resend.pos == s->tx.pos)
 		rsk_tx_unhold(&s->tx);
 	/*
 	 * What the peer has asked to have repeated is read by its next program, or by a process
 	 * that got the socket.
 	 */
-	repeats = s->tx.state == RSK_TX_RESEND && !s->tx.held;
+	repeats = s->tx.state == RSK_TX_RESEND;
 	if (!repeats)
 		s->tx.state = RSK_TX_TCP;
-	s->tx.held = false;
-	s->tx.lost = !s->tx.peer_closed;
-	s->tx.peer_fell_back = s->tx.peer_closed = true;
+	rsk_tx_reader_gone(&s->tx, RSK_READER_LOST);
+	s->tx.peer_fell_back = true;
 	rsk_tx_fin_now(&s->tx, &k.c);
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 	rsk_unlock(&s->tx_lock);

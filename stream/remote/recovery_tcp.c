@@ -27,7 +27,7 @@ static void stay_off(struct rsk_stream *s, void *arg)
 	rsk_tx_stay_off(&s->tx, *why, true);
 	rsk_lock(&s->rx_lock);
 	asked = rsk_rx_quiesce(&s->rx) == -EAGAIN || s->rx.state == RSK_RX_WATCH ||
-		(s->tx.state == RSK_TX_ONRING && !s->tx.acked);
+		(s->tx.state == RSK_TX_ONRING && s->tx.answered != RSK_ANSWERED_SWITCHED);
 	rsk_rx_stay_off(&s->rx, true);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
@@ -53,7 +53,7 @@ static void is_off(struct rsk_stream *s, void *arg)
 	why = s->tx.stay_off & RSK_TX_STAY_END ? RSK_REASON_PEER_FELL_BACK :
 						 RSK_REASON_SHARED_HOLDER;
 	rsk_stream_note(s, true, why);
-	*all &= rsk_tx_secure(&s->tx) || s->tx.state == RSK_TX_RESEND;
+	*all &= rsk_tx_secure(&s->tx) || rsk_tx_retransmits(&s->tx);
 	rsk_unlock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	if (rsk_rx_serve(&s->rx, &k.c) == -EPROTO)

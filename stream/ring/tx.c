@@ -49,11 +49,13 @@ bool rsk_tx_validate(const struct rsk_tx *tx)
 		return false;
 	if (tx->counts.promotions - tx->counts.demotions != (tx->state == RSK_TX_ONRING))
 		return false;
-	if ((tx->held && tx->state != RSK_TX_RESEND) || !tags_ok(tx))
+	if (tx->answered > RSK_ANSWERED_SWITCHED || tx->reader > RSK_READER_LOST ||
+	    tx->fin > RSK_FIN_DONE || !tags_ok(tx))
 		return false;
-	if (tx->fin_due && !tx->fin)
+	/* The ring begins after WATCHING, and SWITCHED says that it has begun. */
+	if (tx->state == RSK_TX_PROPOSED && tx->answered == RSK_ANSWERED_SWITCHED)
 		return false;
-	return tx->state != RSK_TX_RESEND || tx->resend.pos <= tx->pos;
+	return !rsk_tx_retransmits(tx) || tx->resend.pos <= tx->pos;
 }
 
 /*
@@ -65,14 +67,15 @@ static bool undrained(const struct rsk_tx *tx)
 	const struct rsk_rail *rail = tx->ring.rail;
 
 	if (tx->ring.told == tx->ring.next || tx->rail_loss.safe_to == tx->ring.next ||
-	    tx->peer_fell_back || tx->peer_closed || (rail->ops->caps & RSK_FABRIC_DURABLE))
+	    tx->peer_fell_back || tx->reader != RSK_READER_THERE ||
+	    (rail->ops->caps & RSK_FABRIC_DURABLE))
 		return false;
 	return !rail->ops->arrived || !rail->ops->arrived(tx->ring.rail, tx->ring.off);
 }
 
 bool rsk_tx_held_back(const struct rsk_tx *tx)
 {
-	return tx->state == RSK_TX_RESEND || tx->state == RSK_TX_BROKEN ||
+	return rsk_tx_retransmits(tx) || tx->state == RSK_TX_BROKEN ||
 	       (tx->state <= RSK_TX_PROPOSED && undrained(tx));
 }
 
@@ -103,7 +106,7 @@ int rsk_tx_propose(struct rsk_tx *tx)
 {
 	int rc;
 
-	if (tx->peer_fell_back || tx->peer_closed || tx->fin || tx->gave_up)
+	if (tx->peer_fell_back || tx->reader != RSK_READER_THERE || tx->fin || tx->gave_up)
 		return -EPERM;
 	/*
 	 * Not before the receiver has taken the last slot of the previous promotion: there is one
@@ -112,8 +115,7 @@ int rsk_tx_propose(struct rsk_tx *tx)
 	if (tx->state != RSK_TX_TCP || tx->ring.credit != tx->ring.next || tx->stay_off)
 		return -EAGAIN;
 	tx->gen++;
-	tx->watched = false;
-	tx->acked = false;
+	tx->answered = RSK_ANSWERED_NOTHING;
 	tx->state = RSK_TX_PROPOSED;
 	tx->own.word = (struct rsk_control_word){ .what = RSK_TX_PROPOSE, .gen = tx->gen };
 	rc = rsk_tx_put_word(tx);
@@ -195,10 +197,10 @@ static void renew(struct rsk_tx *tx)
 				 0 :
 				 __atomic_load_n(&tx->answer.at->hash, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
-	tx->watched = tx->acked = tx->peer_fell_back = tx->rail_loss.ring_over = false;
+	tx->answered = RSK_ANSWERED_NOTHING;
+	tx->peer_fell_back = tx->rail_loss.ring_over = false;
 	tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED; /* a receiver that requests it says so again */
 	tx->gen = tx->repair_seen = 0;
-	tx->held = false;
 	tx->rail_loss.safe_to = 0;
 	tx->own.word = (struct rsk_control_word){ 0 };
 }
@@ -226,6 +228,14 @@ int rsk_tx_credit(struct rsk_tx *tx, const struct rsk_mailbox_credit *is)
 	return 1;
 }
 
+/* The receiver has seen where the ring of promotion @gen begins. */
+static void see_switched(struct rsk_tx *tx, uint32_t gen)
+{
+	/* A correct receiver does not say so of a ring that has not begun. */
+	if (gen == tx->gen && tx->state != RSK_TX_PROPOSED)
+		tx->answered = RSK_ANSWERED_SWITCHED;
+}
+
 int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	struct rsk_control_word m;
@@ -250,11 +260,10 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 		switch (m.what) {
 		case RSK_RX_WATCHING:
 			if (tx->state == RSK_TX_PROPOSED && m.gen == tx->gen)
-				tx->watched = true;
+				tx->answered = RSK_ANSWERED_WATCHING;
 			break;
 		case RSK_RX_SWITCHED:
-			if (m.gen == tx->gen)
-				tx->acked = true;
+			see_switched(tx, m.gen);
 			break;
 		case RSK_RX_QUIESCED:
 		case RSK_RX_FALLBACK_RX:
@@ -268,8 +277,8 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 			break;
 		case RSK_RX_REQ_FALLBACK:
 			tx->stay_off |= RSK_TX_STAY_ASKED;
-			if (m.pos && m.gen == tx->gen)
-				tx->acked = true;
+			if (m.pos)
+				see_switched(tx, m.gen);
 			break;
 		case RSK_RX_PAUSE:
 			/*
@@ -279,11 +288,10 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 			tx->stay_off |= RSK_TX_STAY_ASKED;
 			break;
 		case RSK_RX_CLOSED:
-			tx->peer_closed = true;
+			rsk_tx_reader_gone(tx, RSK_READER_CLOSED);
 			if (tx->state == RSK_TX_ONRING)
 				tx->counts.demotions++;
 			tx->state = RSK_TX_TCP;
-			tx->held = false;
 			break;
 		default:
 			break;
@@ -303,11 +311,11 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 	/* -EAGAIN: in a later call. */
 	if (rc == 0 && tx->stay_off && rsk_tx_fall_back(tx, c) == -EPROTO)
 		rc = -EPROTO;
-	if (rc == 0 && tx->state == RSK_TX_PROPOSED && tx->watched)
+	if (rc == 0 && tx->state == RSK_TX_PROPOSED && tx->answered == RSK_ANSWERED_WATCHING)
 		rc = try_switch(tx, c);
-	if (rc == 0 && tx->state == RSK_TX_RESEND)
+	if (rc == 0 && rsk_tx_retransmits(tx))
 		rc = rsk_tx_repeat(tx, c);
-	if (__builtin_expect(tx->fin_due, 0))
+	if (__builtin_expect(tx->fin == RSK_FIN_DUE, 0))
 		rsk_tx_fin_now(tx, c);
 	return rc;
 }
@@ -372,6 +380,7 @@ ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_tcp *c, struct rsk_iovcur *src
 	case RSK_TX_ONRING:
 		return src->left ? send_ring(tx, src) : 0;
 	case RSK_TX_RESEND:
+	case RSK_TX_HELD:
 	case RSK_TX_BROKEN:
 		return -EAGAIN;
 	default:
@@ -422,7 +431,7 @@ static int command(struct rsk_tx *tx, struct rsk_tcp *c, uint32_t what)
 	 * Otherwise bytes on the TCP socket could overtake the control word that says where the
 	 * ring began.
 	 */
-	if (what == RSK_COMMAND_FALLBACK_TX && !tx->acked &&
+	if (what == RSK_COMMAND_FALLBACK_TX && tx->answered != RSK_ANSWERED_SWITCHED &&
 	    !(tx->ring.rail->ops->caps & RSK_FABRIC_SYNC))
 		return -EAGAIN;
 	if (tx->ended && rsk_promotion_ended_by_rx(tx->ended, tx->gen))
@@ -470,7 +479,7 @@ int rsk_tx_fin(struct rsk_tx *tx, struct rsk_tcp *c)
 {
 	if (tx->fin)
 		return 0;
-	tx->fin = true;
+	tx->fin = RSK_FIN_DONE;
 	if (tx->state == RSK_TX_PROPOSED)
 		return rsk_tx_fall_back(tx, c);
 	return tx->state == RSK_TX_ONRING ? command(tx, c, RSK_COMMAND_FIN) : 0;
@@ -483,13 +492,14 @@ bool rsk_tx_fin_waits(const struct rsk_tx *tx)
 
 void rsk_tx_fin_later(struct rsk_tx *tx)
 {
-	tx->fin = tx->fin_due = true;
+	tx->fin = RSK_FIN_DUE;
 }
 
 void rsk_tx_fin_now(struct rsk_tx *tx, struct rsk_tcp *c)
 {
-	if (tx->fin_due && !rsk_tx_fin_waits(tx) && c->ops->fin)
-		tx->fin_due = c->ops->fin(c) == -EBADF;
+	if (tx->fin == RSK_FIN_DUE && !rsk_tx_fin_waits(tx) && c->ops->fin &&
+	    c->ops->fin(c) != -EBADF)
+		tx->fin = RSK_FIN_DONE;
 }
 
 void rsk_tx_break(struct rsk_tx *tx)
@@ -504,7 +514,7 @@ void rsk_tx_break(struct rsk_tx *tx)
 
 void rsk_tx_renew(struct rsk_tx *tx, uint64_t key_seed)
 {
-	if (tx->fin || tx->peer_closed)
+	if (tx->fin || tx->reader != RSK_READER_THERE)
 		return;
 	tx->rail_loss.renew_seed = key_seed;
 	if (tx->state == RSK_TX_TCP)

@@ -7,7 +7,7 @@
  *	ONRING --FALLBACK_TX slot / FALLBACK_RX--> TCP
  *	ONRING --FALLBACK_RX(C) with unread slots-->
  *		RESEND (from C by TCP, before anything newer) --> TCP
- *	ONRING --QUIESCED(C), RETRANSMIT slot--> RESEND, held until that slot has arrived --> TCP
+ *	ONRING --QUIESCED(C), RETRANSMIT slot--> HELD --that slot has arrived--> RESEND
  *	ONRING --rail broken--> BROKEN (until the control connection reports C) --> RESEND
  *
  * A pure machine: no clock, and no system call except through the TCP socket's calls
@@ -28,7 +28,48 @@ enum rsk_tx_state {
 	RSK_TX_PROPOSED,
 	RSK_TX_ONRING,
 	RSK_TX_RESEND,
+	/* RESEND must not begin: the quiesced receiver does not have RETRANSMIT yet. */
+	RSK_TX_HELD,
 	RSK_TX_BROKEN
+};
+
+/*
+ * What the receiver has answered of the newest promotion.
+ *
+ *	NOTHING   WATCHING, in PROPOSED                         WATCHING  rsk_tx_serve()
+ *	WATCHING  SWITCHED, or REQ_FALLBACK or QUIESCED that
+ *		  says the same, since the ring began           SWITCHED  rsk_tx_serve()
+ *	any       a new proposal; another rail                  NOTHING   rsk_tx_propose(),
+ *									  rsk_tx_renew()
+ */
+enum rsk_tx_answered {
+	RSK_ANSWERED_NOTHING,
+	RSK_ANSWERED_WATCHING,
+	/* It has seen where the ring begins. */
+	RSK_ANSWERED_SWITCHED
+};
+
+/* Whether the peer still reads the ring. It does not come back: rsk_tx_reader_gone(). */
+enum rsk_tx_reader {
+	RSK_READER_THERE,
+	RSK_READER_CLOSED,
+	/* Without a word of the peer: its link is gone. */
+	RSK_READER_LOST
+};
+
+/*
+ * The end of the stream, as this end has sent it.
+ *
+ *	OPEN       shut down, and the kernel's FIN at once      DONE  rsk_tx_fin()
+ *	OPEN, DONE shut down, and something is retransmitted    DUE   rsk_tx_fin_later()
+ *	DUE        everything is retransmitted                  DONE  rsk_tx_fin_now()
+ *	DUE        another call, or process, sends it           DONE  rsk_tx_fin_done()
+ */
+enum rsk_tx_end {
+	RSK_FIN_OPEN,
+	/* The kernel's FIN is deferred until everything is retransmitted. */
+	RSK_FIN_DUE,
+	RSK_FIN_DONE
 };
 
 enum {
@@ -54,25 +95,17 @@ struct rsk_tx {
 	/* rsk_promotion_end(); NULL: the receiver never pauses. */
 	_Atomic(uint64_t) *ended;
 
-	uint8_t state; /* enum rsk_tx_state */
-	bool watched;  /* the peer answered this proposal */
-	/* The receiver has seen where the ring begins. */
-	bool acked;
+	uint8_t state;	     /* enum rsk_tx_state */
+	uint8_t answered;    /* enum rsk_tx_answered */
+	uint8_t reader;	     /* enum rsk_tx_reader */
+	uint8_t fin;	     /* enum rsk_tx_end */
 	bool peer_fell_back; /* never propose again */
-	bool peer_closed;    /* the peer does not read the ring any more */
-	/* @peer_closed without a word of the peer: its link is gone. */
-	bool lost;
-	bool fin;
-	/* The kernel's FIN is deferred until everything is retransmitted. */
-	bool fin_due;
 	/*
 	 * Another process retransmits: nothing more is sent here, since it would come before that.
 	 */
 	bool passed_on;
 	/* Positions cannot be determined: never propose again. */
 	bool gave_up;
-	/* RESEND must not begin: the quiesced receiver does not have RETRANSMIT yet. */
-	bool held;
 	uint8_t stay_off; /* RSK_TX_STAY_*: fall back, and do not propose */
 	uint32_t gen;
 	uint64_t pos;	     /* of the next byte; valid from the first promotion on */
@@ -85,7 +118,7 @@ struct rsk_tx {
 	uint64_t read_pos;
 	uint64_t moved_tcp_pos; /* the kernel's count at the fallback */
 	uint32_t repair_seen;
-	/* What is retransmitted by TCP; valid in RESEND. */
+	/* What is retransmitted by TCP; valid in RESEND and HELD. */
 	struct {
 		uint32_t len, off; /* slot in @scratch, and how much of it was sent */
 		uint64_t cell;	   /* next slot to retransmit */
@@ -142,6 +175,26 @@ static inline bool rsk_tx_owes(const struct rsk_tx *tx)
 {
 	return tx->state >= RSK_TX_RESEND || (tx->state == RSK_TX_ONRING && tx->ended &&
 					      rsk_promotion_ended_by_rx(tx->ended, tx->gen));
+}
+
+/* What was put is retransmitted by TCP, now or when the receiver has RETRANSMIT. */
+static inline bool rsk_tx_retransmits(const struct rsk_tx *tx)
+{
+	return tx->state == RSK_TX_RESEND || tx->state == RSK_TX_HELD;
+}
+
+/* The first report counts: a peer that has closed is not lost later. */
+static inline void rsk_tx_reader_gone(struct rsk_tx *tx, enum rsk_tx_reader how)
+{
+	if (tx->reader == RSK_READER_THERE)
+		tx->reader = how;
+}
+
+/* The deferred FIN, if there is one, is not sent by this machine any more. */
+static inline void rsk_tx_fin_done(struct rsk_tx *tx)
+{
+	if (tx->fin == RSK_FIN_DUE)
+		tx->fin = RSK_FIN_DONE;
 }
 
 /*

@@ -134,7 +134,8 @@ static int resend_all(struct rsk_tx *tx, struct rsk_tcp *c)
 
 void rsk_tx_unhold(struct rsk_tx *tx)
 {
-	tx->held = false;
+	if (tx->state == RSK_TX_HELD)
+		tx->state = RSK_TX_RESEND;
 	tx->rail_loss.safe_to = tx->ring.next;
 }
 
@@ -143,9 +144,10 @@ static bool announced(struct rsk_tx *tx)
 {
 	struct rsk_rail *rail = tx->ring.rail;
 
-	if (tx->held && rail->ops->arrived && rail->ops->arrived(rail, tx->ring.off))
+	if (tx->state == RSK_TX_HELD && rail->ops->arrived &&
+	    rail->ops->arrived(rail, tx->ring.off))
 		rsk_tx_unhold(tx);
-	return !tx->held;
+	return tx->state != RSK_TX_HELD;
 }
 
 int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_tcp *c)
@@ -173,13 +175,12 @@ int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_co
 		return 0;
 	if (m->pos == RSK_POS_START || !tx->ring.rail->ops->arrived)
 		return -EPROTO;
-	tx->acked = true;
+	tx->answered = RSK_ANSWERED_SWITCHED;
 	rc = start_resend(tx, c, m->pos, m->cells);
 	if (rc < 0)
 		return rc;
 	/* Also with nothing to retransmit: newer bytes must not come before RETRANSMIT either. */
-	tx->state = RSK_TX_RESEND;
-	tx->held = true;
+	tx->state = RSK_TX_HELD;
 	rc = rsk_ring_put_command(&tx->ring, &tx->key, &cmd);
 	if (rc == RSK_RAIL_MUTE) {
 		/* The process that owns the rail learns of it through its progress thread. */
@@ -202,7 +203,7 @@ int rsk_tx_on_fallback_rx(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk
 	}
 	if (!first || m->gen != tx->gen || !tx->gen)
 		return 0;
-	if (tx->state == RSK_TX_RESEND || !tx->counts.promotions)
+	if (rsk_tx_retransmits(tx) || !tx->counts.promotions)
 		return 0;
 	/*
 	 * Fallen back before, and the receiver has taken everything, or has ended that promotion
@@ -214,7 +215,7 @@ int rsk_tx_on_fallback_rx(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk
 	rc = start_resend(tx, c, m->pos, m->cells);
 	if (rc == -EAGAIN)
 		tx->peer_fell_back = false; /* not handled yet */
-	if (rc == 0 && tx->state == RSK_TX_RESEND) {
+	if (rc == 0 && rsk_tx_retransmits(tx)) {
 		/*
 		 * For a receiver that found our command after its FALLBACK_RX and cannot tell which
 		 * came first.
@@ -241,7 +242,7 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c)
 	for (int i = 0; i < WORD_LOOKS && !there; i++)
 		there = rsk_control_word_get(tx->answer.at, &tx->key, RSK_CONTROL_WORD_RX, &m);
 	if (there && m.what == RSK_RX_CLOSED) { /* said since then */
-		tx->peer_closed = true;
+		rsk_tx_reader_gone(tx, RSK_READER_CLOSED);
 		tx->counts.demotions++;
 		tx->state = RSK_TX_TCP;
 		return 0;
@@ -268,7 +269,7 @@ void rsk_tx_forgotten(struct rsk_tx *tx)
 {
 	if (tx->state != RSK_TX_BROKEN)
 		return;
-	tx->peer_closed = true;
+	rsk_tx_reader_gone(tx, RSK_READER_CLOSED);
 	tx->state = RSK_TX_TCP;
 }
 
@@ -278,7 +279,7 @@ int rsk_tx_resume(struct rsk_tx *tx, struct rsk_tcp *c, uint64_t pos, uint64_t c
 
 	rsk_tx_break(tx);
 	/* A quiesced receiver has learnt of the break, and its position is the one it reported. */
-	if (tx->held)
+	if (tx->state == RSK_TX_HELD)
 		rsk_tx_unhold(tx);
 	if (tx->state != RSK_TX_BROKEN)
 		return 0;

@@ -19,9 +19,8 @@ void rsk_stream_hung_up(struct rsk_stream *s)
 	if (!atomic_load_explicit(&s->wr_shut, memory_order_relaxed) && s->tx.state != RSK_TX_TCP) {
 		s->tx.counts.demotions += s->tx.state == RSK_TX_ONRING;
 		s->tx.state = RSK_TX_TCP;
-		s->tx.held = false;
 		rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
-		s->tx.peer_closed = true; /* nothing is repeated any more */
+		rsk_tx_reader_gone(&s->tx, RSK_READER_CLOSED); /* nothing is repeated any more */
 	}
 	rsk_unlock(&s->tx_lock);
 }

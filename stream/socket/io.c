@@ -16,7 +16,7 @@
  */
 static bool ends(const struct rsk_stream *s, bool tx)
 {
-	return (s->tx.peer_closed && !s->tx.lost) || s->tx.answer.at->what == RSK_RX_CLOSED ||
+	return s->tx.reader == RSK_READER_CLOSED || s->tx.answer.at->what == RSK_RX_CLOSED ||
 	       (tx && s->tx.fin);
 }
 

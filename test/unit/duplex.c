@@ -101,9 +101,9 @@ static void step(struct duplex *d)
 		duplex_act_tx(w);
 	else
 		duplex_act_rx(w);
-	CHECK(d, w->owes == (w->tx.state == RSK_TX_RESEND && w->tx.resend.pos < w->tx.pos),
-	      "the TCP socket %s bytes to be repeated, tx %d", w->owes ? "waits for" : "knows of no",
-	      w->tx.state);
+	CHECK(d, w->owes == (rsk_tx_retransmits(&w->tx) && w->tx.resend.pos < w->tx.pos),
+	      "the TCP socket %s bytes to be repeated, tx %d",
+	      w->owes ? "waits for" : "knows of no", w->tx.state);
 	if (d->config->fabric == DUPLEX_SHM)
 		return;
 	duplex_credit_step(d);

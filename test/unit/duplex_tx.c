@@ -160,7 +160,7 @@ static void check_off(struct way *w)
 {
 	struct duplex *d = w->d;
 
-	if (w->off[0] && d->config->fabric == DUPLEX_SHM && !w->tx.peer_closed)
+	if (w->off[0] && d->config->fabric == DUPLEX_SHM && w->tx.reader == RSK_READER_THERE)
 		CHECK(d, w->tx.state == RSK_TX_TCP || rsk_tx_owes(&w->tx),
 		      "kept off the ring, in state %d", w->tx.state);
 }
@@ -176,7 +176,7 @@ void duplex_act_tx(struct way *w)
 	if (w->in_tx)
 		return;
 	w->in_tx = true;
-	resending = w->tx.state == RSK_TX_RESEND;
+	resending = rsk_tx_retransmits(&w->tx);
 	switch (below(d, 16)) {
 	case 0:
 	case 1:

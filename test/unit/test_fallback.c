@@ -22,7 +22,7 @@ static struct kit_stream with_bytes_under_way(struct kit *k)
 	kit_link(k, true);
 	kit_rail_up(k, 0);
 	ks = kit_stream(k, true);
-	ks.s->tx.acked = true; /* FALLBACK_TX may be sent */
+	ks.s->tx.answered = RSK_ANSWERED_SWITCHED; /* FALLBACK_TX may be sent */
 	kit_fabric.arrived = false;
 	cr_assert_eq(hooked_fall_back(ks.fd, true, &byte, 1), 1);
 	cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
@@ -84,7 +84,7 @@ Test(leave, a_ring_is_given_away_behind_all_writes)
 		if (several)
 			kit_rail_up(&k, 1);
 		sid = ks.s->sid;
-		ks.s->tx.peer_closed = true;
+		rsk_tx_reader_gone(&ks.s->tx, RSK_READER_CLOSED);
 		cr_assert_geq(rsk_fd_closing(ks.fd), 0);
 		close(ks.fd);
 		cr_assert_eq(rsk_link_stream(k.r->l, sid), several ? ks.s : NULL);

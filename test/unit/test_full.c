@@ -47,7 +47,7 @@ static struct kit_stream full(struct kit *k)
 static void end_silently(struct rsk_stream *s)
 {
 	atomic_store(&ended, 0);
-	s->tx.acked = true;
+	s->tx.answered = RSK_ANSWERED_SWITCHED;
 	s->tx.ended = &ended;
 	cr_assert(rsk_promotion_end(&ended, s->tx.gen, RSK_ENDED_BY_RX));
 }

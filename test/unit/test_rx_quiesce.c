@@ -27,7 +27,7 @@ Test(rx_quiesce, one_that_quiesces_has_all_that_is_unread_by_tcp)
 	quiesced(100, 30);
 	w.unheard = true;
 	answer();
-	cr_assert_eq(w.tx.state, RSK_TX_RESEND);
+	cr_assert_eq(w.tx.state, RSK_TX_HELD);
 	cr_assert_eq(w.wire.in, 10, "repeated before the answer was known to be there");
 	cr_assert_eq(send_some(5), -EAGAIN, "newer bytes before it");
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), 0);
@@ -65,7 +65,7 @@ Test(rx_quiesce, whose_sender_had_moved_is_read_here)
 	w.dark = true; /* under way */
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
 	w.dark = false;
-	w.tx.acked = true;
+	w.tx.answered = RSK_ANSWERED_SWITCHED;
 	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 	answer();
 	cr_assert_eq(send_some(7), 7);
@@ -127,7 +127,7 @@ Test(rx_quiesce, a_child_changes_nothing)
 	w.mute = true;
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EBUSY);
 	cr_assert_not(rsk_rx_is_quiesced(&w.rx));
-	w.tx.acked = true;
+	w.tx.answered = RSK_ANSWERED_SWITCHED;
 	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), -EAGAIN);
 	cr_assert_eq(send_some(100), -EAGAIN);
 	cr_assert_eq(w.tx.state, RSK_TX_ONRING);
