@@ -39,7 +39,7 @@ static int cq_get(struct rsk_verbs_rail *r)
 	struct rsk_vdev *d = r->dev;
 	struct rsk_vcq *q = d->cqs;
 
-	while (q && q->rails == d->cq_rails)
+	while (q && (q->broken || q->rails == d->cq_rails))
 		q = q->next;
 	if (!q) {
 		q = calloc(1, sizeof(*q));

@@ -14,11 +14,15 @@
 #include "post.h"
 #include "rail.h"
 
-static void fail_all(struct rsk_vdev *d, int err)
+/* The device has given up @cq: the rails whose sends or receives complete there fail. */
+static void cq_error(struct rsk_vdev *d, const struct ibv_cq *cq)
 {
+	for (struct rsk_vcq *q = d->cqs; q; q = q->next)
+		q->broken |= q->cq == cq;
 	for (struct rsk_verbs_rail *r = d->v->rails; r; r = r->next)
-		if (r->dev == d && r->state != RSK_RAIL_IDLE)
-			rsk_rail_fail(r, err);
+		if (r->dev == d && r->state != RSK_RAIL_IDLE &&
+		    (r->cq == cq || (r->recv_cq && r->recv_cq->cq == cq)))
+			rsk_rail_fail(r, -EIO);
 }
 
 void rsk_vdev_gone(struct rsk_vdev *d)
@@ -60,6 +64,7 @@ static void one_event(struct rsk_vdev *d, struct ibv_async_event *ev)
 {
 	const struct rsk_verbs_host *host = &d->v->host;
 	struct rsk_verbs_rail *r = NULL;
+	const struct ibv_cq *cq = NULL;
 
 	switch (ev->event_type) {
 	case IBV_EVENT_QP_FATAL:
@@ -74,6 +79,9 @@ static void one_event(struct rsk_vdev *d, struct ibv_async_event *ev)
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		r = ev->element.srq->srq_context;
+		break;
+	case IBV_EVENT_CQ_ERR:
+		cq = ev->element.cq;
 		break;
 	default:
 		break;
@@ -96,8 +104,8 @@ static void one_event(struct rsk_vdev *d, struct ibv_async_event *ev)
 	case IBV_EVENT_SRQ_ERR:
 		rsk_rail_fail(r, -EIO);
 		break;
-	case IBV_EVENT_CQ_ERR: /* all rails of the device fail */
-		fail_all(d, -EIO);
+	case IBV_EVENT_CQ_ERR:
+		cq_error(d, cq);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		rsk_vdev_gone(d);

@@ -82,6 +82,7 @@ struct rsk_vcq {
 	/* Progress thread: number of rails whose receives complete here */
 	uint32_t rails;
 	bool disarmed; /* dev->lock: its event was read */
+	bool broken;   /* progress thread: the device has given it up, no rail gets it any more */
 };
 
 /*

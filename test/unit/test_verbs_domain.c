@@ -298,6 +298,61 @@ Test(verbs_domain, no_quiesce, .timeout = 20)
 	nothing_is_left();
 }
 
+/* ---- a completion queue that the device has given up ---- */
+
+static struct ibv_async_event async_event;
+static bool async_due;
+
+int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *ev)
+{
+	if (!async_due)
+		return -1;
+	async_due = false;
+	*ev = async_event;
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *ev)
+{
+}
+
+static void cq_fails(struct ibv_cq *cq)
+{
+	async_event = (struct ibv_async_event){ .event_type = IBV_EVENT_CQ_ERR, .element.cq = cq };
+	async_due = true;
+	rsk_vdev_async(&dev);
+}
+
+Test(verbs_domain, a_send_queue_fails)
+{
+	bring_all_up();
+	cq_fails(rails[1].r->cq);
+	for (int i = 0; i < RAILS; i++)
+		cr_expect_eq(atomic_load(&rails[i].r->err), i == 1 ? -EIO : 0, "rail %d", i);
+	nothing_is_left();
+}
+
+/* Rails whose receives complete there fail, and no later rail gets that queue. */
+Test(verbs_domain, a_receive_queue_fails)
+{
+	struct ibv_cq *cq;
+
+	bring_all_up();
+	cq = rails[1].r->recv_cq->cq;
+	cq_fails(cq);
+	for (int i = 0; i < RAILS; i++) {
+		bool its = rails[i].r->recv_cq->cq == cq;
+
+		cr_expect_eq(atomic_load(&rails[i].r->err), its ? -EIO : 0, "rail %d", i);
+		if (!its)
+			continue;
+		rsk_rail_break(rails[i].r);
+		cr_assert_eq(bring_up(&rails[i]), 0);
+		cr_expect_neq(rails[i].r->recv_cq->cq, cq, "rail %d", i);
+	}
+	nothing_is_left();
+}
+
 /*
  * All events of the channel are read at once: a thread that waits for the next edge would miss the
  * rest.
