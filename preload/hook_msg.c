@@ -277,7 +277,7 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 				   &end_ns))
 		end_ns = INT64_MAX;
 	/* As do_recvmmsg(): a pending error is reported before data that is there. */
-	pending = flags & MSG_ERRQUEUE ? 0 : rsk_fd_pending_error(fd);
+	pending = rsk_fd_pending_error(fd);
 	if (pending)
 		return (int)rsk_result(pending);
 	while (done < n) {

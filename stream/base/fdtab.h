@@ -50,8 +50,16 @@
 #define RSK_FD_NO_POINTER 4096u
 
 struct rsk_stream;
-#define RSK_FD_LEFT 8u
-#define RSK_FD_BITS 63u /* flag bits of a word; the rest is the pointer */
+#define RSK_FD_LEFT 8u /* of a word with a pointer only: rsk_fd_left() */
+#define RSK_FD_BITS                                                                                \
+	63u /* flag bits of a word with a pointer, which is a multiple of 64 (arena.h) */
+
+_Static_assert((RSK_FD_TCP | RSK_FD_MODE | RSK_FD_NONBLOCK | RSK_FD_DUPPED | RSK_FD_OWN) <
+		       RSK_FD_NO_POINTER,
+	       "flags without a pointer are no pointer");
+_Static_assert(((RSK_FD_MASK | RSK_FD_LEFT) & ~RSK_FD_BITS) == 0, "flags are no part of a pointer");
+_Static_assert((RSK_FD_MASK & (RSK_FD_TCP | RSK_FD_MODE | RSK_FD_NONBLOCK | RSK_FD_DUPPED)) == 0,
+	       "a TCP socket without a stream is not tracked");
 
 #define RSK_FD_TABLE_MOST (1u << 20)
 
@@ -101,6 +109,15 @@ static inline bool rsk_fd_not_yours(int fd)
 static inline bool rsk_fd_marked(uintptr_t word)
 {
 	return (word & RSK_FD_TCP) && word < RSK_FD_NO_POINTER;
+}
+
+/*
+ * The object that @word leads to does not count this number any more. RSK_FD_LEFT is the same bit as
+ * RSK_FD_TCP: the pointer tells which of the two it is.
+ */
+static inline bool rsk_fd_left(uintptr_t word)
+{
+	return (word & RSK_FD_LEFT) && word >= RSK_FD_NO_POINTER;
 }
 
 /* The stream that @word leads to; NULL: none. */

@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool
 	uint32_t left;
 
 	if (w & RSK_FD_EPOLL) {
-		if (!(w & RSK_FD_LEFT))
+		if (!rsk_fd_left(w))
 			rsk_epoll_closed(rsk_fd_object(w));
 		return;
 	}
@@ -38,7 +38,7 @@ static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool
 		return;
 	if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
 		rsk_fd_wait_disturb(s, fd, open);
-	if (w & RSK_FD_LEFT) {
+	if (rsk_fd_left(w)) {
 		left = atomic_load(&s->fds) + rsk_stream_count_fds(s);
 		rsk_epoll_forget_fd(s, fd, left);
 		if (!left)
@@ -269,7 +269,7 @@ void rsk_fd_leaving(int fd)
 	 * stays allocated.
 	 */
 	do {
-		if (w < RSK_FD_NO_POINTER || (w & RSK_FD_LEFT))
+		if (w < RSK_FD_NO_POINTER || rsk_fd_left(w))
 			return;
 	} while (!atomic_compare_exchange_weak(&rsk_fdtab.word[fd], &w, w | RSK_FD_LEFT));
 	if (w & RSK_FD_EPOLL) {

@@ -299,7 +299,7 @@ static int fall_back_or_later(struct rsk_stream *s, int fd, enum rsk_reason why,
 		}
 		atomic_store_explicit(&s->fallback_due, 0, memory_order_relaxed);
 	}
-	rsk_epoll_restore(s, fd);
+	rsk_epoll_restore(s);
 	if (rsk_stream_phase(s) != RSK_PHASE_UNTRACKED)
 		rsk_stream_untrack(s, why);
 	return 0;

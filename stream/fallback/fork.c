@@ -238,7 +238,7 @@ static void fill_table(void)
 {
 	for (uint32_t i = 0; i < fork_now.entries; i++) {
 		const struct entry *e = &fork_now.entry[i];
-		bool left = e->word >= RSK_FD_NO_POINTER && (e->word & RSK_FD_LEFT);
+		bool left = rsk_fd_left(e->word);
 
 		rsk_fd_put(e->fd, left ? e->word & ~(uintptr_t)RSK_FD_LEFT : e->word);
 		if (left && (e->word & RSK_FD_EPOLL))

@@ -236,7 +236,7 @@ int rsk_stream_relay(struct rsk_stream *s, int fd, enum rsk_reason why, const st
 		 */
 		await_first(s, r, fd, fds[0], queued);
 		shut_alike(s, fd, fds[0]);
-		rsk_epoll_restore(s, fd);
+		rsk_epoll_restore(s);
 		rc = place(s, fd, fds[0]);
 	} else {
 		over_resets(s, fd, true);
@@ -269,7 +269,7 @@ int rsk_stream_relay_error(struct rsk_stream *s, int fd)
 	rsk_lock(&s->rx_lock);
 	s->rx.tcp.err = 0;
 	rsk_unlock(&s->rx_lock);
-	rsk_epoll_restore(s, fd);
+	rsk_epoll_restore(s);
 	rc = place(s, fd, fds[0]);
 	rsk_sys_close(fds[0]);
 	return rc;

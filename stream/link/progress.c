@@ -122,6 +122,10 @@ static void *keep(void *arg)
 	rsk_sys_prctl(PR_SET_NAME, (unsigned long)"rsock-progress", 0, 0, 0);
 	rsk_lock(&progress.busy);
 	if (rsk_progress_job->open() < 0) {
+		/*
+		 * The descriptors stay: another thread may be about to write to the doorbell
+		 * (rsk_progress_call()), whose number must not lead to another file then.
+		 */
 		atomic_store(&progress.state, FAILED);
 		rsk_unlock(&progress.busy);
 		return NULL;

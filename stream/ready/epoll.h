@@ -28,7 +28,7 @@ struct rsk_stream;
 
 void rsk_epoll_paired(struct rsk_stream *s); /* takes its registrations over */
 /* The stream is no longer paired: gives its registrations back to the kernel. */
-void rsk_epoll_restore(struct rsk_stream *s, int fd);
+void rsk_epoll_restore(struct rsk_stream *s);
 /* The stream is about to fall back: bytes unread in its ring are reported until then. */
 void rsk_epoll_falls_back(struct rsk_stream *s);
 /*

@@ -4,7 +4,6 @@
  * alone again: its registrations in the kernel must still be those that we know. epoll_doorbell.c
  * and epoll_sub.c call it.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

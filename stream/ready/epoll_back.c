@@ -89,11 +89,10 @@ void rsk_reg_restore(struct rsk_epoll_family *f, struct rsk_reg *r)
 	r->tagged = false;
 }
 
-void rsk_epoll_restore(struct rsk_stream *s, int fd)
+void rsk_epoll_restore(struct rsk_stream *s)
 {
 	struct rsk_epoll_family *f = rsk_epoll_family_of(s);
 
-	(void)fd;
 	if (!f)
 		return;
 	rsk_lock(&f->lock);

@@ -7,17 +7,12 @@
  * it.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 
 #include <rsock/sys.h>
 
 #include "epoll.h"
 #include "epollset.h"
-#include "kin.h"
 #include "over.h"
 
 /* ---- around a fork ---- */
