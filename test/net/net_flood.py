@@ -185,8 +185,8 @@ def flood(host, code, *values, **options):
 
 
 def answer_times(host, rounds=41):
-    """Median times in seconds for which another user waits for the answer to a question at
-    local.sock, and to one by HTTP.
+    """Median and longest times in seconds for which another user waits for the answer to a question
+    at local.sock, and to one by HTTP.
     """
     times = {"local": [], "http": []}
     guest = local.Client(host.local, ALICE)
@@ -202,16 +202,17 @@ def answer_times(host, rounds=41):
         host.get("/v1/devices")
         times["http"].append(time.monotonic() - began)
     guest.close()
-    return {name: statistics.median(value) for name, value in times.items()}
+    return {name: (statistics.median(value), max(value)) for name, value in times.items()}
 
 
 def first(pid, priority=1):
     os.sched_setscheduler(pid, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority))
 
 
-def served_as_before(t, host, begin, most_ms=10):
-    """Compares the median answer times for another user before and during the flood, and checks the
-    log, descriptors and memory. The client, rsockd and the flood have real-time priority, so that
+def served_as_before(t, host, begin, most_ms=10, longest_ms=500):
+    """Compares the median answer times for another user before and during the flood, bounds the
+    longest one (the kernel's limit of real-time tasks alone makes some 50 ms), and checks the log,
+    descriptors and memory. The client, rsockd and the flood have real-time priority, so that
     the wait in rsockd is measured.
     """
     first(0, 2)
@@ -223,10 +224,14 @@ def served_as_before(t, host, begin, most_ms=10):
     fds = []
     busy = answer_times(host)
     fds.append(len(os.listdir(f"/proc/{host.daemon.pid}/fd")))
-    for name, value in busy.items():
-        print(f"{t.name}: {name}: {quiet[name] * 1e3:.2f} ms, flooded {value * 1e3:.2f} ms")
-        t.check(value - quiet[name] <= most_ms / 1e3,
-                f"{name}: {value * 1e3:.1f} ms, {quiet[name] * 1e3:.1f} before")
+    for name, (value, longest) in busy.items():
+        before, longest_before = quiet[name]
+        print(f"{t.name}: {name}: {before * 1e3:.2f} ms, flooded {value * 1e3:.2f} ms; longest "
+              f"{longest_before * 1e3:.2f} ms, flooded {longest * 1e3:.2f} ms")
+        t.check(value - before <= most_ms / 1e3,
+                f"{name}: {value * 1e3:.1f} ms, {before * 1e3:.1f} before")
+        t.check(longest - longest_before <= longest_ms / 1e3,
+                f"{name}: the longest takes {longest * 1e3:.1f} ms")
     limit = int(next(line for line in open(f"/proc/{host.daemon.pid}/limits")
                      if line.startswith("Max open files")).split()[3])
     t.check(fds[0] < limit * 3 / 4, f"{fds[0]} descriptors of {limit}")
@@ -318,7 +323,8 @@ while True:
         s.connect(V[0])
         socket.send_fds(s, [V[1]], [fd])
 """, a.local, local.pack(local.HELLO), os.path.dirname(
-        a.lab.reachable(os.path.join(HERE, "segment.py")))))
+        a.lab.reachable(os.path.join(HERE, "segment.py")))),
+                            longest_ms=1500)  # 65,536 records are read at once
     t.kill(proc)
 
 

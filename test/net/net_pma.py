@@ -307,7 +307,7 @@ def who_means_no_good(t):
                      {**report, "node": "n" * 64},
                      {**report, "more": 1}):
             t.check(b" 200 " not in say(b, post(path, body), True),
-                    f"{path} {body[:80] if body == bytes else body}")
+                    f"{path} {body[:80] if isinstance(body, bytes) else body}")
     for _ in range(100):
         say(b, dice.randbytes(dice.randrange(1, 3000)))
     say(b, post("decide", b"{}", length=1 << 40))

@@ -169,10 +169,14 @@ def confine():
 
 
 def fork_and_end(group):
-    """Forks a child that ends at once; the streams stay with the parent."""
+    """Forks a child that has the streams, too, and ends at once; they stay with the parent."""
     pid = os.fork()
     if not pid:
-        os._exit(len(GROUPS[group]) != len(GROUPS[group]))
+        try:
+            ends = [peer.getpeername() for peer in GROUPS[group]]
+            os._exit(len(ends) == 0)
+        except OSError:
+            os._exit(2)
     return {"status": os.waitpid(pid, 0)[1]}
 
 

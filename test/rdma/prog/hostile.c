@@ -272,6 +272,12 @@ static void entry_beyond_reach(struct hostile *h, const struct hostile_target *t
 /* Writes random bytes where writing is allowed, then disconnects. */
 static void garbage(struct hostile *h, const struct hostile_target *t)
 {
+	const char *given = getenv("RSOCK_SEED");
+	unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 10) :
+				    (unsigned int)time(NULL);
+
+	fprintf(stderr, "hostile: garbage of RSOCK_SEED=%u\n", seed);
+	srand(seed);
 	for (uint32_t i = 0; i < 64; i++) {
 		for (uint32_t k = 0; k < BYTES; k++)
 			h->bytes[k] = (uint8_t)rand();
