@@ -68,10 +68,10 @@ ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, i
 	    (look.revents & (POLLERR | POLLHUP)))
 		return -EPIPE;
 	/* Counted as in rsk_op_begin(), for this chunk alone. */
-	atomic_fetch_add(&s->tx_plain, 1);
+	atomic_fetch_add(&s->plain.tx, 1);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (rsk_stream_phase(s) == RSK_PHASE_PAIRED) {
-		atomic_fetch_sub(&s->tx_plain, 1);
+		atomic_fetch_sub(&s->plain.tx, 1);
 		return -ESTALE;
 	}
 	iov.iov_len = rsk_iovcur_run(src, &p);
@@ -79,7 +79,7 @@ ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, i
 	rsk_kernel_tcp_init(&k, s, fd);
 	n = k.c.ops->send(&k.c, &iov, 1, iov.iov_len < PIECE_BYTES ? iov.iov_len : PIECE_BYTES,
 			  flags);
-	atomic_fetch_sub(&s->tx_plain, 1);
+	atomic_fetch_sub(&s->plain.tx, 1);
 	if (n > 0) {
 		rsk_iovcur_advance(src, (size_t)n);
 		rsk_op_moved(s, fd, (uint64_t)n);

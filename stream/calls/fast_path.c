@@ -91,7 +91,7 @@ ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags)
 		rsk_unlock(&s->tx_lock);
 		return RSK_UNSTEADY;
 	}
-	s->tx_full_ns = 0;
+	s->full.since_ns = 0;
 	rsk_stats_add(&s->rec->tx_ring_bytes, (uint64_t)sent);
 	s->rec->tx_slots = s->tx.ring.slots;
 	rsk_stream_publish_cpu(s);

@@ -52,7 +52,7 @@ static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool
 	 * message to send.
 	 */
 	if (atomic_load(&s->fds) == 1 && rsk_stream_phase(s) == RSK_PHASE_CANDIDATE &&
-	    !s->kin.serial && atomic_compare_exchange_strong(&s->refs, &(uint64_t){ 1 }, 0)) {
+	    !s->fork.kin.serial && atomic_compare_exchange_strong(&s->refs, &(uint64_t){ 1 }, 0)) {
 		atomic_store_explicit(&s->fds, 0, memory_order_relaxed);
 		rsk_stream_free(s);
 		return;
@@ -64,7 +64,7 @@ static inline __attribute__((always_inline)) void gone(int fd, uintptr_t w, bool
 		 */
 		atomic_store(&s->goodbye_due, 1);
 		rsk_stream_last_goodbye(s, open ? fd : -1);
-		rsk_kin_closed(&s->kin);
+		rsk_kin_closed(&s->fork.kin);
 	}
 	rsk_stream_unpin(s);
 }
@@ -341,7 +341,7 @@ void rsk_fd_set_patience(int fd, bool recv, bool none)
 
 	if (!s)
 		return;
-	atomic_store(recv ? &s->rx_no_wait : &s->tx_no_wait, none);
+	atomic_store(recv ? &s->timeouts.rx_none : &s->timeouts.tx_none, none);
 	rsk_stream_timeout_set(s, fd, recv);
 	rsk_stream_unpin(s);
 }

@@ -14,8 +14,8 @@
 
 static uint64_t bytes_moved(const struct rsk_stream *s)
 {
-	return atomic_load_explicit(&s->tcp_rx, memory_order_relaxed) +
-	       atomic_load_explicit(&s->tcp_tx, memory_order_relaxed);
+	return atomic_load_explicit(&s->tcp_bytes.rx, memory_order_relaxed) +
+	       atomic_load_explicit(&s->tcp_bytes.tx, memory_order_relaxed);
 }
 
 /* values of rsk_op.counted: where the call is counted as a plain wait */
@@ -36,12 +36,12 @@ static uint64_t plain_one(const struct rsk_op *op)
 
 static _Atomic(uint32_t) *plain_apart(const struct rsk_op *op)
 {
-	return op->kind == RSK_OP_RECV ? &op->s->rx_plain : &op->s->tx_plain;
+	return op->kind == RSK_OP_RECV ? &op->s->plain.rx : &op->s->plain.tx;
 }
 
 static bool is_due(const struct rsk_stream *s)
 {
-	return rsk_stream_work(s) >= atomic_load_explicit(&s->step_work, memory_order_relaxed);
+	return rsk_stream_work(s) >= atomic_load_explicit(&s->work.step, memory_order_relaxed);
 }
 
 void rsk_pairing_due(struct rsk_stream *s, int fd)
@@ -153,18 +153,19 @@ void rsk_op_uncount(struct rsk_op *op)
 
 void rsk_op_moved(struct rsk_stream *s, int fd, uint64_t n)
 {
-	uint64_t calls = atomic_load_explicit(&s->calls, memory_order_relaxed) + 1;
+	uint64_t calls = atomic_load_explicit(&s->work.calls, memory_order_relaxed) + 1;
 
-	atomic_store_explicit(&s->calls, calls, memory_order_relaxed);
+	atomic_store_explicit(&s->work.calls, calls, memory_order_relaxed);
 	if (n >= RSK_WORK_BYTES)
-		atomic_store_explicit(&s->more_work,
-				      atomic_load_explicit(&s->more_work, memory_order_relaxed) +
+		atomic_store_explicit(&s->work.more,
+				      atomic_load_explicit(&s->work.more, memory_order_relaxed) +
 					      n / RSK_WORK_BYTES,
 				      memory_order_relaxed);
 	if (rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
 		return;
-	if (rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)) && !atomic_load(&s->off))
-		atomic_store_explicit(&s->step_work, 0, memory_order_relaxed);
+	if (rsk_policy_earned(&rsk_knobs.policy, calls, bytes_moved(s)) &&
+	    !atomic_load(&s->request.off))
+		atomic_store_explicit(&s->work.step, 0, memory_order_relaxed);
 	if (calls == RSK_NAME_CALLS)
 		rsk_stream_name(s, fd);
 }
@@ -175,7 +176,7 @@ static __attribute__((noinline)) void end_candidate(struct rsk_op *op, ssize_t r
 	bool recv = op->kind == RSK_OP_RECV;
 
 	if (ret > 0 && !op->peek) {
-		atomic_fetch_add_explicit(recv ? &s->tcp_rx : &s->tcp_tx, (uint64_t)ret,
+		atomic_fetch_add_explicit(recv ? &s->tcp_bytes.rx : &s->tcp_bytes.tx, (uint64_t)ret,
 					  memory_order_relaxed);
 		rsk_stats_add_shared(recv ? &s->rec->rx_tcp_bytes : &s->rec->tx_tcp_bytes,
 				     (uint64_t)ret);

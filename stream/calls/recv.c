@@ -187,7 +187,7 @@ static bool error_is_others(struct rsk_stream *s, int fd)
 {
 	bool unread;
 
-	if ((!atomic_load_explicit(&s->shared, memory_order_relaxed) && !rsk_over_is(s)) ||
+	if ((!atomic_load_explicit(&s->fork.shared, memory_order_relaxed) && !rsk_over_is(s)) ||
 	    !rsk_kernel_error_next(fd))
 		return false;
 	rsk_lock(&s->rx_lock);

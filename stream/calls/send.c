@@ -33,16 +33,17 @@ static bool maybe_propose(struct rsk_stream *s)
 
 	/* When the request to stay on TCP is taken back the sender may propose at once. */
 	if (s->tx.stay_off) {
-		s->repropose_work = 0;
-		s->ring_full_fallbacks = 0;
+		s->full.repropose_work = 0;
+		s->full.fallbacks = 0;
 		return false;
 	}
 	if (s->tx.state != RSK_TX_TCP || s->tx.peer_fell_back || s->tx.gave_up ||
-	    work < s->repropose_work || atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
+	    work < s->full.repropose_work ||
+	    atomic_load_explicit(&rsk_stopped, memory_order_relaxed) ||
 	    !rsk_remote_may_put(s->link, s->sid) || (s->link->remote && rsk_recovery_exiting()) ||
 	    !rsk_stream_sole_process(s))
 		return false;
-	s->repropose_work = work + RSK_REPROPOSE_WORK;
+	s->full.repropose_work = work + RSK_REPROPOSE_WORK;
 	return rsk_tx_propose(&s->tx) == 0;
 }
 
@@ -90,7 +91,7 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 			on_ring = false;
 		}
 	} else if (on_ring) {
-		s->tx_full_ns = 0;
+		s->full.since_ns = 0;
 	}
 	rsk_stream_note(s, true, RSK_REASON_PEER_FELL_BACK);
 	if (s->tx.ring_bytes != ring0)

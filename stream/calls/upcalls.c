@@ -24,8 +24,8 @@ static void ending(struct rsk_stream *s)
 {
 	if (atomic_load(&s->goodbye_due))
 		rsk_stream_goodbye(s, -1);
-	if (__builtin_expect(s->mapping != 0, 0))
-		rsk_local_unlink_later(s->mapping);
+	if (__builtin_expect(s->pairing.mapping != 0, 0))
+		rsk_local_unlink_later(s->pairing.mapping);
 }
 
 static int give_owed(struct rsk_stream *s, int fd)

@@ -159,15 +159,15 @@ void rsk_stream_share(struct rsk_stream *s, int fd)
 	struct rsk_kernel_tcp k;
 	int rc;
 
-	atomic_store_explicit(&s->torn, false, memory_order_relaxed);
+	atomic_store_explicit(&s->fork.torn, false, memory_order_relaxed);
 	if (rsk_stream_phase(s) != RSK_PHASE_PAIRED || rsk_stream_failed(s))
 		return;
 	rsk_kernel_tcp_init(&k, s, fd);
 	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
-	atomic_store_explicit(&s->shared, true, memory_order_relaxed);
-	s->tx_full_ns = 0;
+	atomic_store_explicit(&s->fork.shared, true, memory_order_relaxed);
+	s->full.since_ns = 0;
 	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, true);
 	rc = rsk_tx_serve(&s->tx, &k.c);
 	if (rc == 0 || rc == -EAGAIN)
@@ -177,7 +177,7 @@ void rsk_stream_share(struct rsk_stream *s, int fd)
 	/* Also if the sender has not said yet what of the ring's bytes it repeats. */
 	else if (rc < 0 || rsk_rx_in_race(&s->rx) || s->rx.skip ||
 		 (s->rx.state > RSK_RX_TCP && !s->rx.fin))
-		atomic_store_explicit(&s->torn, true, memory_order_relaxed);
+		atomic_store_explicit(&s->fork.torn, true, memory_order_relaxed);
 	rsk_stream_note(s, true, RSK_REASON_SHARED_HOLDER);
 	rsk_stream_note(s, false, RSK_REASON_SHARED_HOLDER);
 	rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
@@ -217,7 +217,7 @@ void rsk_streams_settle(struct rsk_stream *const *all, const int *fd, uint32_t n
 		}
 		/* This process continues with it; the child must not send before what is owed. */
 		if (owes)
-			atomic_store_explicit(&s->torn, true, memory_order_relaxed);
+			atomic_store_explicit(&s->fork.torn, true, memory_order_relaxed);
 	}
 }
 
@@ -228,8 +228,8 @@ static void learn_modes(struct rsk_stream *s, int fd)
 	int low = 1;
 
 	atomic_store(&s->nonblock, rsk_kernel_nonblock(fd));
-	atomic_store_explicit(&s->rx_timeout, 0, memory_order_relaxed);
-	atomic_store_explicit(&s->tx_timeout, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->timeouts.rx, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->timeouts.tx, 0, memory_order_relaxed);
 	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, &len) == 0)
 		atomic_store(&s->rcvlowat, low);
 }
@@ -238,23 +238,23 @@ void rsk_stream_check_alone(struct rsk_stream *s, int fd)
 {
 	uint64_t work = rsk_stream_work(s);
 
-	if (work < atomic_load_explicit(&s->alone_work, memory_order_relaxed))
+	if (work < atomic_load_explicit(&s->fork.alone_work, memory_order_relaxed))
 		return;
-	atomic_store_explicit(&s->alone_work, work + LOOK_WORK, memory_order_relaxed);
+	atomic_store_explicit(&s->fork.alone_work, work + LOOK_WORK, memory_order_relaxed);
 	if (rsk_stream_phase(s) != RSK_PHASE_PAIRED || !rsk_stream_sole_process(s) ||
 	    rsk_over_unread(s))
 		return;
 	/* No fork comes between. */
 	if (!rsk_pairing_try())
 		return;
-	if (!rsk_kin_shares(&s->kin) && rsk_epoll_retake(s) == 0) {
+	if (!rsk_kin_shares(&s->fork.kin) && rsk_epoll_retake(s) == 0) {
 		learn_modes(s, fd);
 		rsk_lock(&s->tx_lock);
 		rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, false);
-		s->repropose_work = 0;
+		s->full.repropose_work = 0;
 		rsk_lock(&s->rx_lock);
 		rsk_rx_stay_off(&s->rx, s->tx.stay_off & ~RSK_TX_STAY_ASKED);
-		atomic_store_explicit(&s->shared, false, memory_order_relaxed);
+		atomic_store_explicit(&s->fork.shared, false, memory_order_relaxed);
 		rsk_unlock(&s->rx_lock);
 		rsk_unlock(&s->tx_lock);
 		rsk_stream_notify(s, RSK_WAKE_TX);
@@ -307,7 +307,7 @@ static void detach(struct rsk_stream *s)
 	s->link = NULL;
 	s->asks = false;
 	memset(s->noted, 0, sizeof(s->noted));
-	s->tx_full_ns = 0;
+	s->full.since_ns = 0;
 }
 
 /* What was found out during the peer lookup and pairing is the parent's. */
@@ -315,29 +315,30 @@ static void search_anew(struct rsk_stream *s)
 {
 	if (s->link)
 		detach(s);
-	rsk_arena_free(s->held);
-	s->held = NULL;
-	s->search = (struct rsk_policy_search){ 0 };
-	s->pairing_steps = 0;
-	s->handle = s->mapping = s->found_nonce = s->posted_nonce = 0;
-	s->remote = false;
-	s->asked_daemon = 0;
-	s->told = 0;
+	rsk_arena_free(s->pairing.held);
+	s->pairing.held = NULL;
+	s->pairing.search = (struct rsk_policy_search){ 0 };
+	s->pairing.steps = 0;
+	s->pairing.handle = s->pairing.mapping = s->pairing.found.nonce = s->pairing.posted_nonce =
+		0;
+	s->pairing.found.remote = false;
+	s->pairing.answer.asked_daemon = 0;
+	s->pairing.answer.told = 0;
 	atomic_store(&s->phase, RSK_PHASE_CANDIDATE);
-	atomic_store(&s->step_work, 0);
+	atomic_store(&s->work.step, 0);
 }
 
 void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 {
-	bool torn = atomic_load_explicit(&s->torn, memory_order_relaxed);
+	bool torn = atomic_load_explicit(&s->fork.torn, memory_order_relaxed);
 
-	atomic_store(&s->shared, false);
+	atomic_store(&s->fork.shared, false);
 	atomic_store(&s->apply_due, false);
 	atomic_store(&s->credit_due, false);
-	s->linger_lock = (struct rsk_lock){ 0 };
-	s->resets &= ~RSK_RESETS_OWED; /* its parent repeats */
-	s->posted_nonce = 0;
-	s->mapping = 0;
+	s->linger.lock = (struct rsk_lock){ 0 };
+	s->linger.resets &= ~RSK_RESETS_OWED; /* its parent repeats */
+	s->pairing.posted_nonce = 0;
+	s->pairing.mapping = 0;
 	switch (rsk_stream_phase(s)) {
 	case RSK_PHASE_LOOKUP:
 	case RSK_PHASE_PAIRING:
@@ -349,7 +350,7 @@ void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 		s->link = NULL;
 		return;
 	}
-	s->peer_pid = s->link->peer_pid;
+	s->peer.pid = s->link->peer_pid;
 	detach(s);
 	if (torn)
 		rsk_log(RSK_LOG_ERROR,

@@ -30,7 +30,7 @@ void rsk_stream_check_alone(struct rsk_stream *s, int fd);
 
 static inline void rsk_stream_may_be_alone(struct rsk_stream *s, int fd)
 {
-	if (__builtin_expect(atomic_load_explicit(&s->shared, memory_order_relaxed), 0))
+	if (__builtin_expect(atomic_load_explicit(&s->fork.shared, memory_order_relaxed), 0))
 		rsk_stream_check_alone(s, fd);
 }
 

@@ -83,9 +83,9 @@ static void list_object(uintptr_t w, int fd)
 		}
 		return;
 	}
-	if (!s || s->fork_stamp == fork_now.stamp || !rsk_stream_pin(s))
+	if (!s || s->fork.stamp == fork_now.stamp || !rsk_stream_pin(s))
 		return;
-	s->fork_stamp = fork_now.stamp;
+	s->fork.stamp = fork_now.stamp;
 	fork_now.stream_fd[fork_now.streams] = fd;
 	fork_now.stream[fork_now.streams++] = s;
 }
@@ -154,7 +154,7 @@ static void free_list(void)
 static void each_shared(void (*add)(struct rsk_shared *obj))
 {
 	for (uint32_t i = 0; i < fork_now.streams; i++)
-		add(&fork_now.stream[i]->kin);
+		add(&fork_now.stream[i]->fork.kin);
 	for (uint32_t i = 0; i < fork_now.sets; i++)
 		add(rsk_epoll_kin(fork_now.set[i]));
 }
@@ -273,7 +273,7 @@ static void inherit(void)
 static bool is_over(int fd)
 {
 	for (uint32_t i = 0; i < fork_now.streams; i++)
-		if (atomic_load(&fork_now.stream[i]->over_fd) == fd)
+		if (atomic_load(&fork_now.stream[i]->over.fd) == fd)
 			return true;
 	return false;
 }
@@ -456,13 +456,13 @@ static void take_back(void)
 static void survives(int fd, struct rsk_stream *s)
 {
 	(void)fd;
-	rsk_kin_survives(&s->kin, true);
+	rsk_kin_survives(&s->fork.kin, true);
 }
 
 static void survives_not(int fd, struct rsk_stream *s)
 {
 	(void)fd;
-	rsk_kin_survives(&s->kin, false);
+	rsk_kin_survives(&s->fork.kin, false);
 }
 
 /*

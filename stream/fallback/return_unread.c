@@ -58,15 +58,15 @@ int rsk_return_unread_borrow(struct rsk_stream *s)
 	if (filtered())
 		return -EPERM;
 	pidfd = rsk_own_fd(
-		rsk_sys_pidfd_open(s->link->hollow ? s->peer_pid : s->link->peer_pid, 0));
+		rsk_sys_pidfd_open(s->link->hollow ? s->peer.pid : s->link->peer_pid, 0));
 	if (pidfd < 0)
 		return pidfd;
-	fd = rsk_own_fd(rsk_sys_pidfd_getfd(pidfd, s->peer_fd));
+	fd = rsk_own_fd(rsk_sys_pidfd_getfd(pidfd, s->peer.fd));
 	rsk_own_close(pidfd);
 	if (fd < 0)
 		return fd;
 	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) == 0 &&
-	    cookie == s->peer_cookie)
+	    cookie == s->peer.cookie)
 		return fd;
 	rsk_own_close(fd);
 	return -ESTALE;

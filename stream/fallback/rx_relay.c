@@ -129,8 +129,6 @@ void rsk_rx_relay_done(struct rsk_rx *rx, struct rsk_relay *r)
 	rx->fallback.step = RSK_FALLBACK_NONE;
 	rx->fell_back = true;
 	rx->tcp.err = 0;
-	if (rx->state == RSK_RX_ONRING && !rx->fin)
-		rx->counts.demotions++;
 	if (!rx->fin)
-		rx->state = RSK_RX_TCP;
+		rsk_rx_to_tcp(rx);
 }

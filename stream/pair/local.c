@@ -170,8 +170,8 @@ static void say_all_links(void)
 
 		if (!s)
 			continue;
-		if (s->mapping && rsk_stream_phase(s) == RSK_PHASE_PAIRED)
-			say_link(s, (int)i, s->mapping, rsk_remote_ops->here(s->link),
+		if (s->pairing.mapping && rsk_stream_phase(s) == RSK_PHASE_PAIRED)
+			say_link(s, (int)i, s->pairing.mapping, rsk_remote_ops->here(s->link),
 				 RSK_LOCAL_AGAIN);
 		rsk_stream_unpin(s);
 	}
@@ -296,7 +296,7 @@ void rsk_local_forked(void)
  */
 static bool once_more(const struct rsk_stream *s)
 {
-	uint32_t looks = s->search.looks;
+	uint32_t looks = s->pairing.search.looks;
 
 	return !s->connecting_side && looks >= LOOKS_EARLY &&
 	       (!(looks & (looks - 1)) || (looks >= LOOKS_LATE && looks % 8 == 0));
@@ -308,10 +308,10 @@ static bool once_more(const struct rsk_stream *s)
  */
 static bool may_have_changed(const struct rsk_stream *s)
 {
-	uint64_t pause = (s->told_ns - s->search.began_ns) / AGAIN_SHARE;
+	uint64_t pause = (s->pairing.answer.ns - s->pairing.search.began_ns) / AGAIN_SHARE;
 
-	return (s->search.lasting || (s->connecting_side && !s->told)) &&
-	       rsk_now_ns() - s->told_ns >= (pause > AGAIN_NS ? pause : AGAIN_NS);
+	return (s->pairing.search.lasting || (s->connecting_side && !s->pairing.answer.told)) &&
+	       rsk_now_ns() - s->pairing.answer.ns >= (pause > AGAIN_NS ? pause : AGAIN_NS);
 }
 
 void rsk_local_lookup(struct rsk_stream *s, int fd)
@@ -319,8 +319,8 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 	struct rsk_local_msg m = { .type = RSK_LOCAL_LOOKUP, .fd = fd };
 
 	rsk_local_hello();
-	if (rsockd.fd < 0 ||
-	    (s->asked_daemon == rsockd.number && !once_more(s) && !may_have_changed(s)))
+	if (rsockd.fd < 0 || (s->pairing.answer.asked_daemon == rsockd.number && !once_more(s) &&
+			      !may_have_changed(s)))
 		return;
 	if (rsockd.uid != rsk_sys_geteuid()) {
 		drop(-ESTALE);
@@ -337,8 +337,8 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 	m.tuple = s->tuple;
 	m.cookie = rsk_cookie_of(fd);
 	if (say(&m, -1)) {
-		s->asked_daemon = rsockd.number;
-		s->told_ns = rsk_now_ns();
+		s->pairing.answer.asked_daemon = rsockd.number;
+		s->pairing.answer.ns = rsk_now_ns();
 	}
 }
 
@@ -385,14 +385,14 @@ static void meet(const struct rsk_local_msg *m, int with)
 	if (!s)
 		return;
 	if (rsk_rendezvous_known(m->link)) {
-		s->found_nonce = m->link;
-		s->found_fd = m->peer_fd;
-		s->pairing_steps = 0;
+		s->pairing.found.nonce = m->link;
+		s->pairing.found.fd = m->peer_fd;
+		s->pairing.steps = 0;
 	} else {
 		struct rsk_local_msg lost = { .type = RSK_LOCAL_LOST, .link = m->link };
 
 		say(&lost, -1);
-		s->asked_daemon = 0; /* asks again, for another link */
+		s->pairing.answer.asked_daemon = 0; /* asks again, for another link */
 	}
 	rsk_stream_unpin(s);
 }
@@ -423,7 +423,7 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 		return;
 	}
 	if (rc < 0) {
-		s->asked_daemon = 0; /* asks again */
+		s->pairing.answer.asked_daemon = 0; /* asks again */
 		return;
 	}
 	t.to.family = t.from.family = m->ipv == RSK_PM_IPV4 ? AF_INET : AF_INET6;
@@ -433,15 +433,15 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 	memcpy(t.from.ip, m->from_ip, sizeof(t.from.ip));
 	if (!memcmp(m->from_ip, (const uint8_t[16]){ 0 }, 16))
 		t.from.family = 0;
-	if (s->mapping && s->mapping != m->link)
-		rsk_local_unlink_later(s->mapping); /* the mapping of a failed attempt */
-	s->mapping = m->link;
-	s->found_nonce = rsk_remote_at(&t);
-	s->remote = s->found_nonce != 0;
-	if (s->remote)
+	if (s->pairing.mapping && s->pairing.mapping != m->link)
+		rsk_local_unlink_later(s->pairing.mapping); /* the mapping of a failed attempt */
+	s->pairing.mapping = m->link;
+	s->pairing.found.nonce = rsk_remote_at(&t);
+	s->pairing.found.remote = s->pairing.found.nonce != 0;
+	if (s->pairing.found.remote)
 		rsk_pending_pairs_ask_over(s, m->fd);
 	else
-		s->asked_daemon = 0;
+		s->pairing.answer.asked_daemon = 0;
 }
 
 /*
@@ -454,7 +454,7 @@ static void give_back(const struct rsk_local_msg *m)
 	struct rsk_local_msg unlink = { .type = RSK_LOCAL_UNLINK, .link = m->link };
 	struct rsk_stream *s = promised ? stream_of(m) : NULL;
 
-	if (promised && !(s && s->mapping == m->link) && rsockd.fd >= 0)
+	if (promised && !(s && s->pairing.mapping == m->link) && rsockd.fd >= 0)
 		say(&unlink, -1);
 	if (s)
 		rsk_stream_unpin(s);
@@ -471,10 +471,10 @@ static void answer(const struct rsk_local_msg *m)
 		give_back(m);
 		return;
 	}
-	s->told = (uint8_t)m->reason;
-	s->told_ns = rsk_now_ns();
-	s->search.lasting = elsewhere(m->reason);
-	if (s->search.lasting)
+	s->pairing.answer.told = (uint8_t)m->reason;
+	s->pairing.answer.ns = rsk_now_ns();
+	s->pairing.search.lasting = elsewhere(m->reason);
+	if (s->pairing.search.lasting)
 		rsk_remote_addr_cache_add(&s->tuple);
 	if (m->link && !s->connecting_side)
 		rsk_pm_transaction_answered(s, m->fd, m->reason);

@@ -26,14 +26,14 @@ static uint32_t carry_out(struct rsk_stream *s, int fd, bool off)
 	/* Other reasons that keep it off the ring still hold. */
 	rsk_stream_stay_off(s);
 	if (off) {
-		s->tx_full_ns = 0;
+		s->full.since_ns = 0;
 		if (rsk_tx_serve(&s->tx, &k.c) == -EPROTO || rsk_rx_serve(&s->rx, &k.c) == -EPROTO)
 			rsk_stream_fail(s, fd);
 		rsk_stream_note(s, true, RSK_REASON_OPERATOR);
 		rsk_stream_note(s, false, RSK_REASON_OPERATOR);
 	} else {
-		s->repropose_work = 0;
-		s->ring_full_fallbacks = 0;
+		s->full.repropose_work = 0;
+		s->full.fallbacks = 0;
 	}
 	return RSK_WAKE_RX | RSK_WAKE_TX;
 }
@@ -46,8 +46,8 @@ static void carry_out_early(struct rsk_stream *s, bool off)
 {
 	if (off)
 		return;
-	atomic_store(&s->search_anew, true);
-	atomic_store(&s->step_work, 0);
+	atomic_store(&s->request.search_anew, true);
+	atomic_store(&s->work.step, 0);
 }
 
 /*
@@ -57,7 +57,7 @@ static void carry_out_early(struct rsk_stream *s, bool off)
  */
 static uint32_t act(struct rsk_stream *s, int fd)
 {
-	bool off = atomic_load(&s->off);
+	bool off = atomic_load(&s->request.off);
 
 	switch (rsk_stream_phase(s)) {
 	case RSK_PHASE_PAIRED:
@@ -74,7 +74,7 @@ static uint32_t act(struct rsk_stream *s, int fd)
 
 static bool may_act(const struct rsk_stream *s, uint64_t word)
 {
-	return rsk_stats_request_generation(word) == s->request_generation &&
+	return rsk_stats_request_generation(word) == s->request.generation &&
 	       (rsk_stats_request_kind(word) == RSK_REQUEST_DEMOTE ||
 		rsk_stats_request_kind(word) == RSK_REQUEST_PROMOTE) &&
 	       !rsk_stream_failed(s) &&
@@ -97,11 +97,11 @@ void rsk_stream_apply(struct rsk_stream *s, int fd)
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
 	word = rsk_stats_request(s->rec);
-	if (word != atomic_load_explicit(&s->request_seen, memory_order_relaxed)) {
-		atomic_store_explicit(&s->request_seen, word, memory_order_relaxed);
+	if (word != atomic_load_explicit(&s->request.seen, memory_order_relaxed)) {
+		atomic_store_explicit(&s->request.seen, word, memory_order_relaxed);
 		if (may_act(s, word)) {
 			off = rsk_stats_request_kind(word) == RSK_REQUEST_DEMOTE;
-			atomic_store(&s->off, off);
+			atomic_store(&s->request.off, off);
 			if (off)
 				rsk_stats_set_reason(s->rec, RSK_REASON_OPERATOR);
 			else if (reason_of(s) == RSK_REASON_OPERATOR)
@@ -133,12 +133,12 @@ void rsk_stream_apply(struct rsk_stream *s, int fd)
  */
 static void share_paired(struct rsk_stream *s)
 {
-	if (!rsk_kin_shares(&s->kin))
+	if (!rsk_kin_shares(&s->fork.kin))
 		return;
 	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
-	atomic_store_explicit(&s->shared, true, memory_order_relaxed);
+	atomic_store_explicit(&s->fork.shared, true, memory_order_relaxed);
 	rsk_tx_stay_off(&s->tx, RSK_TX_STAY_FORK, true);
 	rsk_rx_stay_off(&s->rx, true);
 	rsk_unlock(&s->rx_lock);
@@ -149,7 +149,7 @@ static void share_paired(struct rsk_stream *s)
 void rsk_stream_request_paired(struct rsk_stream *s)
 {
 	share_paired(s);
-	if (!atomic_load(&s->off))
+	if (!atomic_load(&s->request.off))
 		return;
 	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);

@@ -23,7 +23,7 @@
 static inline bool rsk_stream_requested(const struct rsk_stream *s)
 {
 	return __builtin_expect(rsk_stats_request(s->rec) !=
-					atomic_load_explicit(&s->request_seen,
+					atomic_load_explicit(&s->request.seen,
 							     memory_order_relaxed),
 				0);
 }

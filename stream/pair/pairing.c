@@ -72,7 +72,7 @@ void rsk_pairing_fork_child(void)
 
 static void step_in(struct rsk_stream *s, uint64_t calls)
 {
-	atomic_store(&s->step_work, rsk_stream_work(s) + calls);
+	atomic_store(&s->work.step, rsk_stream_work(s) + calls);
 }
 
 /*
@@ -95,24 +95,29 @@ static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 {
 	uint32_t looks;
 
-	rsk_policy_looked(&rsk_knobs.policy, &s->search, now);
-	looks = s->search.looks;
-	if (s->absent == RSK_REASON_NO_REGISTRY || s->absent == RSK_REASON_FD_LIMIT ||
-	    s->absent == RSK_REASON_MEMORY)
-		s->absent = 0;
+	rsk_policy_looked(&rsk_knobs.policy, &s->pairing.search, now);
+	looks = s->pairing.search.looks;
+	if (s->pairing.answer.absent == RSK_REASON_NO_REGISTRY ||
+	    s->pairing.answer.absent == RSK_REASON_FD_LIMIT ||
+	    s->pairing.answer.absent == RSK_REASON_MEMORY)
+		s->pairing.answer.absent = 0;
 	if (registry < 0)
-		s->absent = (uint8_t)rsk_absent_registry(registry);
+		s->pairing.answer.absent = (uint8_t)rsk_absent_registry(registry);
 	else if (looks >= LOOKS_ALONE &&
 		 (!(looks & (looks - 1)) || looks == rsk_knobs.policy.looks_max))
-		s->absent = (uint8_t)rsk_absent_why(&s->tuple, rsk_local_there());
+		s->pairing.answer.absent = (uint8_t)rsk_absent_why(&s->tuple, rsk_local_there());
 	/* The peer connected, and this process lacked a resource to accept it. */
-	if (rsk_rendezvous_lacks() && (!s->absent || s->absent == RSK_REASON_NO_PEER))
-		s->absent = (uint8_t)rsk_absent_link(rsk_rendezvous_lacks());
-	if (s->told || s->absent || !tells_more((enum rsk_reason)s->rec->reason))
-		rsk_stats_set_reason(s->rec, s->told   ? (enum rsk_reason)s->told :
-					     s->absent ? (enum rsk_reason)s->absent :
-							 RSK_REASON_NO_PEER);
-	if (rsk_knobs.no_shm || s->search.looks >= LOOKS_ALONE ||
+	if (rsk_rendezvous_lacks() &&
+	    (!s->pairing.answer.absent || s->pairing.answer.absent == RSK_REASON_NO_PEER))
+		s->pairing.answer.absent = (uint8_t)rsk_absent_link(rsk_rendezvous_lacks());
+	if (s->pairing.answer.told || s->pairing.answer.absent ||
+	    !tells_more((enum rsk_reason)s->rec->reason))
+		rsk_stats_set_reason(s->rec, s->pairing.answer.told ?
+						     (enum rsk_reason)s->pairing.answer.told :
+					     s->pairing.answer.absent ?
+						     (enum rsk_reason)s->pairing.answer.absent :
+						     RSK_REASON_NO_PEER);
+	if (rsk_knobs.no_shm || s->pairing.search.looks >= LOOKS_ALONE ||
 	    rsk_remote_addr_cache_has(&s->tuple))
 		rsk_local_lookup(s, fd);
 }
@@ -130,7 +135,7 @@ static int post(struct rsk_stream *s, int fd, uint64_t now)
 
 	if (rc < 0)
 		rsk_log(RSK_LOG_INFO, "fd %d: no registry: %d", fd, rc);
-	s->posted_nonce = e.nonce;
+	s->pairing.posted_nonce = e.nonce;
 	return rc;
 }
 
@@ -146,7 +151,7 @@ static void lookup_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 	/*
 	 * Posted in each round, since the entry may get lost; the same entry is not written twice.
 	 */
-	if (rsk_policy_check_due(&rsk_knobs.policy, &s->search, now)) {
+	if (rsk_policy_check_due(&rsk_knobs.policy, &s->pairing.search, now)) {
 		looked(s, fd, now, rsk_knobs.no_shm ? 0 : post(s, fd, now));
 	}
 	rsk_rendezvous_work();
@@ -156,8 +161,8 @@ static void lookup_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 /* Pairs over the link to another host, which the progress thread makes. */
 static void lookup_remote(struct rsk_stream *s, int fd)
 {
-	struct rsk_link *l = rsk_rendezvous_known(s->found_nonce);
-	int rc = rsk_remote_progress(s->found_nonce);
+	struct rsk_link *l = rsk_rendezvous_known(s->pairing.found.nonce);
+	int rc = rsk_remote_progress(s->pairing.found.nonce);
 
 	if (rc == -EINPROGRESS)
 		return;
@@ -168,10 +173,10 @@ static void lookup_remote(struct rsk_stream *s, int fd)
 	} else {
 		rsk_log(RSK_LOG_INFO, "fd %d: no link to the other host: %d", fd, rc);
 		rsk_stats_set_reason(s->rec, rsk_absent_link(rc));
-		s->asked_daemon = 0; /* rsockd may know better by then */
+		s->pairing.answer.asked_daemon = 0; /* rsockd may know better by then */
 	}
-	s->found_nonce = 0;
-	s->remote = false;
+	s->pairing.found.nonce = 0;
+	s->pairing.found.remote = false;
 }
 
 static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
@@ -185,41 +190,42 @@ static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	rsk_local_hear();
 	if (rsk_stream_phase(s) != RSK_PHASE_LOOKUP)
 		return;
-	if (!s->found_nonce && rsk_policy_check_due(&rsk_knobs.policy, &s->search, now)) {
+	if (!s->pairing.found.nonce &&
+	    rsk_policy_check_due(&rsk_knobs.policy, &s->pairing.search, now)) {
 		if (!rsk_knobs.no_shm)
 			rc = rsk_registry_find(rsk_place_registry(), &s->tuple, &e);
 		looked(s, fd, now, rc == -ENOENT ? 0 : rc);
 		if (rc == 0 && rsk_registry_alive(&e)) {
-			s->found_nonce = e.nonce;
-			s->found_fd = e.fd;
-			s->pairing_steps = 0;
+			s->pairing.found.nonce = e.nonce;
+			s->pairing.found.fd = e.fd;
+			s->pairing.steps = 0;
 		}
 	}
-	if (!s->found_nonce)
+	if (!s->pairing.found.nonce)
 		return;
-	if (s->remote) {
+	if (s->pairing.found.remote) {
 		lookup_remote(s, fd);
 		return;
 	}
-	l = rsk_rendezvous_at(s->found_nonce, &rc);
+	l = rsk_rendezvous_at(s->pairing.found.nonce, &rc);
 	if (l && atomic_load(&l->state) == RSK_LINK_HANDSHAKING &&
-	    s->pairing_steps++ < PAIRING_STEPS)
+	    s->pairing.steps++ < PAIRING_STEPS)
 		return;
-	nonce = s->found_nonce;
-	s->found_nonce = 0;
+	nonce = s->pairing.found.nonce;
+	s->pairing.found.nonce = 0;
 	if (l && atomic_load(&l->state) == RSK_LINK_UP) {
-		rsk_pm_transaction_begin(s, fd, l, s->found_fd);
+		rsk_pm_transaction_begin(s, fd, l, s->pairing.found.fd);
 		/* No room for the request: the next call tries again. */
 		if (rsk_stream_phase(s) != RSK_PHASE_LOOKUP)
 			return;
-		if (s->pairing_steps++ < PAIRING_STEPS) {
-			s->found_nonce = nonce;
+		if (s->pairing.steps++ < PAIRING_STEPS) {
+			s->pairing.found.nonce = nonce;
 			return;
 		}
 	}
 	rsk_log(RSK_LOG_INFO, "fd %d: no link to the process at the other end: %d", fd, rc);
 	rsk_stats_set_reason(s->rec, rsk_absent_link(rc));
-	s->asked_daemon = 0; /* rsockd may make another link */
+	s->pairing.answer.asked_daemon = 0; /* rsockd may make another link */
 }
 
 static void look_up(struct rsk_stream *s, int fd)
@@ -235,14 +241,17 @@ static void look_up(struct rsk_stream *s, int fd)
 		step_in(s, 1);
 		return;
 	}
-	if (!s->found_nonce && rsk_policy_given_up(&rsk_knobs.policy, &s->search, now))
+	if (!s->pairing.found.nonce &&
+	    rsk_policy_given_up(&rsk_knobs.policy, &s->pairing.search, now))
 		rsk_stream_untrack(s, (enum rsk_reason)s->rec->reason);
-	soon = (s->found_nonce && !s->remote) || now - s->search.began_ns < EAGER_NS;
+	soon = (s->pairing.found.nonce && !s->pairing.found.remote) ||
+	       now - s->pairing.search.began_ns < EAGER_NS;
 	atomic_store_explicit(&s->soon, soon, memory_order_relaxed);
 	if (soon)
 		step_in(s, 1);
 	else
-		step_in(s, s->found_nonce || s->search.looks < rsk_knobs.policy.looks_max ?
+		step_in(s, s->pairing.found.nonce ||
+					   s->pairing.search.looks < rsk_knobs.policy.looks_max ?
 				   RENDEZVOUS_WORK_LATE :
 				   RENDEZVOUS_WORK_RARE);
 }
@@ -250,9 +259,9 @@ static void look_up(struct rsk_stream *s, int fd)
 /* True if the stream has earned promotion by an operator's request, or by its calls and bytes. */
 static bool earned(struct rsk_stream *s)
 {
-	return atomic_load(&s->search_anew) ||
-	       rsk_policy_earned(&rsk_knobs.policy, atomic_load(&s->calls),
-				 atomic_load(&s->tcp_rx) + atomic_load(&s->tcp_tx));
+	return atomic_load(&s->request.search_anew) ||
+	       rsk_policy_earned(&rsk_knobs.policy, atomic_load(&s->work.calls),
+				 atomic_load(&s->tcp_bytes.rx) + atomic_load(&s->tcp_bytes.tx));
 }
 
 static void step(struct rsk_stream *s, int fd)
@@ -261,13 +270,13 @@ static void step(struct rsk_stream *s, int fd)
 	enum rsk_reason why;
 	int rc;
 
-	if (atomic_load(&s->off) && phase <= RSK_PHASE_LOOKUP) {
-		atomic_store(&s->step_work, UINT64_MAX);
+	if (atomic_load(&s->request.off) && phase <= RSK_PHASE_LOOKUP) {
+		atomic_store(&s->work.step, UINT64_MAX);
 		/*
 		 * A thread that takes the request back makes a step due; of the two, the later one
 		 * sees the other's store.
 		 */
-		if (!atomic_load(&s->off))
+		if (!atomic_load(&s->request.off))
 			step_in(s, 0);
 		return;
 	}
@@ -300,15 +309,15 @@ static void step(struct rsk_stream *s, int fd)
 			step_in(s, HOLDER_CALLS);
 			return;
 		}
-		if (atomic_exchange(&s->search_anew, false)) {
-			s->search = (struct rsk_policy_search){ 0 };
-			s->asked_daemon = 0;
+		if (atomic_exchange(&s->request.search_anew, false)) {
+			s->pairing.search = (struct rsk_policy_search){ 0 };
+			s->pairing.answer.asked_daemon = 0;
 		}
 		rsk_stats_stream_own(s->rec);
 		look_up(s, fd);
 		return;
 	case RSK_PHASE_PAIRING:
-		step_in(s, ++s->pairing_steps < PATIENCE ? 1 : RENDEZVOUS_WORK_LATE);
+		step_in(s, ++s->pairing.steps < PATIENCE ? 1 : RENDEZVOUS_WORK_LATE);
 		/*
 		 * Forked meanwhile: only the process that sent the request can get the answer, and
 		 * it may make no more calls.
@@ -316,7 +325,7 @@ static void step(struct rsk_stream *s, int fd)
 		if (!rsk_stream_sole_process(s))
 			rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
 		rsk_rendezvous_work();
-		if (rsk_stream_phase(s) == RSK_PHASE_PAIRING && s->pairing_steps > PAIRING_STEPS &&
+		if (rsk_stream_phase(s) == RSK_PHASE_PAIRING && s->pairing.steps > PAIRING_STEPS &&
 		    s->connecting_side) {
 			rsk_log(RSK_LOG_INFO, "fd %d: pid %d does not answer over the link", fd,
 				s->link ? s->link->peer_pid : 0);
@@ -367,10 +376,10 @@ static uint32_t watched(struct rsk_stream *s, struct pollfd *out, uint32_t room)
 
 	switch (rsk_stream_phase(s)) {
 	case RSK_PHASE_LOOKUP:
-		if (s->remote || !rsk_stream_sole_process(s))
+		if (s->pairing.found.remote || !rsk_stream_sole_process(s))
 			return 0;
-		if (s->found_nonce)
-			l = rsk_rendezvous_known(s->found_nonce);
+		if (s->pairing.found.nonce)
+			l = rsk_rendezvous_known(s->pairing.found.nonce);
 		else if (!s->connecting_side)
 			return watch_all(out, room);
 		break;

@@ -25,17 +25,17 @@
 
 void rsk_pending_pairs_ask_over(struct rsk_stream *s, int fd)
 {
-	struct rsk_link *l = rsk_rendezvous_known(s->found_nonce);
+	struct rsk_link *l = rsk_rendezvous_known(s->pairing.found.nonce);
 
-	if (rsk_remote_progress(s->found_nonce) != 0 || !l ||
-	    atomic_load(&l->state) != RSK_LINK_UP || atomic_load(&s->off) ||
+	if (rsk_remote_progress(s->pairing.found.nonce) != 0 || !l ||
+	    atomic_load(&l->state) != RSK_LINK_UP || atomic_load(&s->request.off) ||
 	    !rsk_stream_sole_process(s))
 		return; /* its next call does it, after these checks */
 	rsk_pm_transaction_begin(s, fd, l, -1);
 	if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP)
 		return; /* not its turn yet */
-	s->found_nonce = 0;
-	s->remote = false;
+	s->pairing.found.nonce = 0;
+	s->pairing.found.remote = false;
 }
 
 /*
@@ -52,7 +52,8 @@ static void each_waiting(uint64_t nonce, const struct rsk_link *l,
 
 		if (!s)
 			continue;
-		if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP && s->remote && s->found_nonce == nonce)
+		if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP && s->pairing.found.remote &&
+		    s->pairing.found.nonce == nonce)
 			each(s, (int)i);
 		rsk_stream_unpin(s);
 	}
@@ -72,12 +73,12 @@ static uint64_t anew_ns; /* not before this time; under the pairing lock */
 
 static void lose(struct rsk_stream *s, int fd)
 {
-	if (s->mapping)
-		rsk_local_unlink_later(s->mapping);
-	s->mapping = 0;
-	s->found_nonce = 0;
-	s->remote = false;
-	s->asked_daemon = 0;
+	if (s->pairing.mapping)
+		rsk_local_unlink_later(s->pairing.mapping);
+	s->pairing.mapping = 0;
+	s->pairing.found.nonce = 0;
+	s->pairing.found.remote = false;
+	s->pairing.answer.asked_daemon = 0;
 	rsk_log(RSK_LOG_INFO, "fd %d: the link to the other host was not made, or is gone", fd);
 	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
 }
@@ -85,7 +86,7 @@ static void lose(struct rsk_stream *s, int fd)
 static void lose_and_ask(struct rsk_stream *s, int fd)
 {
 	lose(s, fd);
-	if (!atomic_load(&s->off) && rsk_stream_sole_process(s))
+	if (!atomic_load(&s->request.off) && rsk_stream_sole_process(s))
 		rsk_local_lookup(s, fd);
 }
 

@@ -58,16 +58,16 @@ void rsk_pairing_forget(struct rsk_stream *s)
 {
 	bool held = rsk_lock_mine(&place.lock);
 
-	if (!s->posted_nonce)
+	if (!s->pairing.posted_nonce)
 		return;
 	if (place.pid == rsk_pid) {
 		if (!held && !rsk_pairing_try())
 			return;
-		rsk_registry_withdraw(&place.registry, &s->tuple, s->posted_nonce);
+		rsk_registry_withdraw(&place.registry, &s->tuple, s->pairing.posted_nonce);
 		if (!held)
 			rsk_pairing_give();
 	}
-	s->posted_nonce = 0;
+	s->pairing.posted_nonce = 0;
 }
 
 void rsk_stream_untrack(struct rsk_stream *s, enum rsk_reason why)

@@ -82,11 +82,11 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 	rsk_tx_init(&s->tx, &l->seg.rail, rsk_seg_ring_off(&l->seg.peer, sid),
 		    l->seg.peer.ring_bytes / RSK_CELL_BYTES,
 		    ctl_off + offsetof(struct rsk_seg_ctl, tx_word), &ctl->rx_word,
-		    rsk_link_key(l, s->connecting_side ? s->key_up : s->key_down));
+		    rsk_link_key(l, s->connecting_side ? s->pairing.key_up : s->pairing.key_down));
 	rsk_rx_init(&s->rx, &l->seg.rail, l->seg.rail.segment + rsk_seg_ring_off(&l->seg.own, sid),
 		    l->seg.own.ring_bytes / RSK_CELL_BYTES,
 		    ctl_off + offsetof(struct rsk_seg_ctl, rx_word), &ctl->tx_word,
-		    rsk_link_key(l, s->connecting_side ? s->key_down : s->key_up));
+		    rsk_link_key(l, s->connecting_side ? s->pairing.key_down : s->pairing.key_up));
 	if (l->remote && rsk_knobs.rdma_rails > 1) {
 		rsk_tx_tag(&s->tx, &rsk_knobs.order);
 		rsk_rx_tag(&s->rx, &l->order);
@@ -100,8 +100,8 @@ static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 	} else {
 		rsk_rx_publish_at(&s->rx, ctl->credit, sizeof(ctl->credit));
 	}
-	atomic_store(&s->rx_spin_ns, rsk_knobs.spin_ns);
-	atomic_store(&s->tx_spin_ns, rsk_knobs.spin_ns);
+	atomic_store(&s->spin.rx_ns, rsk_knobs.spin_ns);
+	atomic_store(&s->spin.tx_ns, rsk_knobs.spin_ns);
 	atomic_fetch_add(&l->streams, 1);
 	rsk_link_set_stream(l, sid, s);
 	return 0;
@@ -154,7 +154,7 @@ static void pm_request(const struct rsk_stream *s, struct rsk_pm_msg *pm)
 		.ipv = s->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6,
 		.ap_port = s->tuple.peer_port,
 		.cp_port = s->tuple.local_port,
-		.assoc_handle = s->handle,
+		.assoc_handle = s->pairing.handle,
 	};
 	memcpy(pm->cp_ip, s->tuple.local, 16);
 	memcpy(pm->ap_ip, s->tuple.peer, 16);
@@ -199,9 +199,9 @@ void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, 
 		rsk_stream_untrack(s, RSK_REASON_MEMORY);
 		return;
 	}
-	s->handle = l->remote ? s->mapping : rsk_random64();
-	m.key_up = s->key_up = rsk_random64();
-	m.key_down = s->key_down = rsk_random64();
+	s->pairing.handle = l->remote ? s->pairing.mapping : rsk_random64();
+	m.key_up = s->pairing.key_up = rsk_random64();
+	m.key_down = s->pairing.key_down = rsk_random64();
 	if (atomic_load(&rsk_stopped)) {
 		rsk_stream_untrack(s, (enum rsk_reason)atomic_load(&rsk_stopped));
 		return;
@@ -227,17 +227,17 @@ void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, 
 		atomic_store(&s->phase, RSK_PHASE_LOOKUP);
 		return;
 	}
-	s->pairing_steps = 0;
+	s->pairing.steps = 0;
 	if (l->remote)
-		rsk_local_link(s, fd, s->mapping, NULL);
+		rsk_local_link(s, fd, s->pairing.mapping, NULL);
 }
 
 /* Sets the mapping that rsockd granted; rsockd is told that the former one is no longer used. */
 static void set_mapping(struct rsk_stream *s, uint64_t handle)
 {
-	if (s->mapping && s->mapping != handle)
-		rsk_local_unlink_later(s->mapping);
-	s->mapping = handle;
+	if (s->pairing.mapping && s->pairing.mapping != handle)
+		rsk_local_unlink_later(s->pairing.mapping);
+	s->pairing.mapping = handle;
 }
 
 /*
@@ -269,8 +269,8 @@ static int proof(struct rsk_stream *s, struct rsk_link *l, const struct rsk_link
 		return RSK_REASON_OTHER_USER;
 	if (rc < 0 || owner.cookie != m->cookie)
 		return RSK_REASON_NOT_HOLDER;
-	s->peer_fd = m->fd;
-	s->peer_cookie = m->cookie;
+	s->peer.fd = m->fd;
+	s->peer.cookie = m->cookie;
 	return 0;
 }
 
@@ -334,7 +334,7 @@ static int objection(const struct rsk_link *l, const struct rsk_link_msg *m, str
 		return RSK_REASON_MEMORY;
 	if (atomic_load(&rsk_stopped))
 		return atomic_load(&rsk_stopped);
-	if (atomic_load(&s->off))
+	if (atomic_load(&s->request.off))
 		return RSK_REASON_OPERATOR;
 	return rsk_stream_sole_process(s) ? 0 : RSK_REASON_SHARED_HOLDER;
 }
@@ -348,9 +348,9 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 
 	if (!why)
 		why = proof(s, l, m);
-	s->key_up = m->key_up;
-	s->key_down = m->key_down;
-	s->handle = pm->assoc_handle;
+	s->pairing.key_up = m->key_up;
+	s->pairing.key_down = m->key_down;
+	s->pairing.handle = pm->assoc_handle;
 	if (!why && attach(s, l, m->sid) < 0)
 		why = RSK_REASON_MEMORY;
 	if (!why && rsk_pm_msg_accept(pm, pm->ap_ip, pm->ap_port, 0, &out) < 0)
@@ -361,7 +361,7 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 		deny(l, m, pm, why);
 		return;
 	}
-	s->pairing_steps = 0;
+	s->pairing.steps = 0;
 	atomic_store(&s->phase, RSK_PHASE_PAIRING);
 	answer.fd = fd;
 	answer.cookie = rsk_cookie_of(fd);
@@ -382,28 +382,28 @@ struct rsk_held_pair_request {
 static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm,
 		 struct rsk_stream *s, int fd)
 {
-	if (!s->held)
-		s->held = rsk_arena_alloc(sizeof(*s->held));
-	if (!s->held) {
+	if (!s->pairing.held)
+		s->pairing.held = rsk_arena_alloc(sizeof(*s->pairing.held));
+	if (!s->pairing.held) {
 		deny(l, m, pm, RSK_REASON_MEMORY);
 		return;
 	}
-	*s->held = (struct rsk_held_pair_request){ l, *m, *pm };
+	*s->pairing.held = (struct rsk_held_pair_request){ l, *m, *pm };
 	if (rsk_local_link(s, fd, pm->assoc_handle, rsk_remote_ops->here(l)))
 		return;
 	/* Otherwise the request would wait in vain; the other end asks again. */
-	rsk_arena_free(s->held);
-	s->held = NULL;
+	rsk_arena_free(s->pairing.held);
+	s->pairing.held = NULL;
 	deny(l, m, pm, RSK_REASON_NO_PMSP);
 }
 
 void rsk_pm_transaction_answered(struct rsk_stream *s, int fd, uint32_t reason)
 {
-	struct rsk_held_pair_request *h = s->held;
+	struct rsk_held_pair_request *h = s->pairing.held;
 
 	if (!h)
 		return;
-	s->held = NULL;
+	s->pairing.held = NULL;
 	if (rsk_links_have(h->l) && atomic_load(&h->l->state) == RSK_LINK_UP &&
 	    rsk_stream_phase(s) == RSK_PHASE_LOOKUP) {
 		if (reason == RSK_REASON_MAPPED) {
@@ -434,7 +434,7 @@ static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	}
 	if (l->remote && rsk_remote_ops->vouched(l, pm->assoc_handle, &s->tuple))
 		set_mapping(s, pm->assoc_handle);
-	if (l->remote && s->mapping != pm->assoc_handle)
+	if (l->remote && s->pairing.mapping != pm->assoc_handle)
 		hold(l, m, pm, s, fd);
 	else
 		accept_pair(l, m, pm, s, fd);
@@ -449,7 +449,7 @@ static struct rsk_stream *transaction(struct rsk_link *l, uint32_t sid, const st
 	if (!s || !rsk_stream_pin(s))
 		return NULL;
 	if (rsk_link_stream(l, sid) == s && rsk_stream_phase(s) == RSK_PHASE_PAIRING &&
-	    s->handle == pm->assoc_handle)
+	    s->pairing.handle == pm->assoc_handle)
 		return s;
 	rsk_stream_unpin(s);
 	return NULL;
@@ -511,7 +511,7 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	 * worth asking again, within limits.
 	 */
 	rsk_stats_set_reason(s->rec, RSK_REASON_PEER_DENIED);
-	s->asked_daemon = 0;
+	s->pairing.answer.asked_daemon = 0;
 	atomic_store(&s->phase, RSK_PHASE_LOOKUP);
 	rsk_stream_unpin(s);
 }

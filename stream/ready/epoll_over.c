@@ -44,7 +44,7 @@ static bool is_unread(struct rsk_stream *s, uint64_t *mark)
 {
 	uint64_t ring;
 
-	*mark = s->over_bytes;
+	*mark = s->over.bytes;
 	if (rsk_over_unread(s))
 		return true;
 	if (!falls_back(s))

@@ -20,9 +20,9 @@ static bool full_too_long(struct rsk_stream *s)
 {
 	uint64_t now = rsk_now_ns();
 
-	if (!s->tx_full_ns || s->tx_full_credit != s->tx.ring.credit) {
-		s->tx_full_ns = now;
-		s->tx_full_credit = s->tx.ring.credit;
+	if (!s->full.since_ns || s->full.credit != s->tx.ring.credit) {
+		s->full.since_ns = now;
+		s->full.credit = s->tx.ring.credit;
 		if (s->link->remote)
 			rsk_credit_want(s);
 		return false;
@@ -31,7 +31,7 @@ static bool full_too_long(struct rsk_stream *s)
 		return false;
 	if (!rsk_tx_under_way(&s->tx) && !atomic_load(&s->link->tcp_doubted))
 		return true;
-	s->tx_full_ns = now;
+	s->full.since_ns = now;
 	return false;
 }
 
@@ -47,20 +47,19 @@ static bool fall_back_because_full(struct rsk_stream *s, struct rsk_tcp *c)
 		 */
 		if (!rsk_tx_owes(&s->tx) || s->tx.state != RSK_TX_ONRING ||
 		    !rsk_link_peer_gone(s->link)) {
-			s->tx_full_ns = rsk_now_ns();
+			s->full.since_ns = rsk_now_ns();
 			return false;
 		}
-		s->tx.counts.demotions++;
-		s->tx.state = RSK_TX_TCP;
+		rsk_tx_to_tcp(&s->tx);
 	}
-	s->tx_full_ns = 0;
+	s->full.since_ns = 0;
 	/* A promotion that carried many bytes was worth it: the next one does not wait long. */
 	if (s->tx.pos - s->tx.start.pos >=
 	    WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
-		s->ring_full_fallbacks = 0;
-	s->ring_full_fallbacks += s->ring_full_fallbacks < 10;
-	s->repropose_work =
-		rsk_stream_work(s) + ((uint64_t)RSK_REPROPOSE_WORK << s->ring_full_fallbacks);
+		s->full.fallbacks = 0;
+	s->full.fallbacks += s->full.fallbacks < 10;
+	s->full.repropose_work =
+		rsk_stream_work(s) + ((uint64_t)RSK_REPROPOSE_WORK << s->full.fallbacks);
 	rsk_stream_note(s, true, RSK_REASON_RING_FULL);
 	return true;
 }

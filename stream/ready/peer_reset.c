@@ -58,8 +58,7 @@ void rsk_peer_is_dead(struct rsk_stream *s)
 {
 	rsk_lock(&s->tx_lock);
 	if (s->tx.state == RSK_TX_ONRING) {
-		s->tx.counts.demotions++;
-		s->tx.state = RSK_TX_TCP;
+		rsk_tx_to_tcp(&s->tx);
 		rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 	}
 	rsk_unlock(&s->tx_lock);
@@ -80,8 +79,7 @@ bool rsk_peer_reset(struct rsk_stream *s, int fd, int err, bool told)
 		return false; /* another thread has reported or seen it */
 	rsk_lock(&s->tx_lock);
 	rsk_tx_reader_gone(&s->tx, RSK_READER_CLOSED);
-	s->tx.counts.demotions += s->tx.state == RSK_TX_ONRING;
-	s->tx.state = RSK_TX_TCP;
+	rsk_tx_to_tcp(&s->tx);
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 	rsk_unlock(&s->tx_lock);
 	atomic_store(&s->wr_shut, 1);

@@ -95,7 +95,7 @@ static void set_fini(struct set *p)
 		rsk_doorbell_give(&p->doorbells[i]);
 	for (uint32_t i = 0; i < p->nitems; i++) {
 		if (!p->items[i].paired)
-			atomic_fetch_sub(&p->items[i].s->rx_plain, 1);
+			atomic_fetch_sub(&p->items[i].s->plain.rx, 1);
 		rsk_stream_unpin(p->items[i].s);
 	}
 	p->nitems = p->ndoorbells = 0;
@@ -153,10 +153,10 @@ static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
 			 * As in rsk_op_begin(): counted, so that the peer is not told that this end
 			 * watches the ring.
 			 */
-			atomic_fetch_add(&s->rx_plain, 1);
+			atomic_fetch_add(&s->plain.rx, 1);
 			atomic_thread_fence(memory_order_seq_cst);
 			if (rsk_stream_phase(s) == RSK_PHASE_PAIRED) {
-				atomic_fetch_sub(&s->rx_plain, 1);
+				atomic_fetch_sub(&s->plain.rx, 1);
 				paired = true;
 			}
 			p->pairs |= rsk_stream_is_paired_now(s);
@@ -190,7 +190,7 @@ static void pair_on(struct set *p)
 						 PAIRING_FDS - p->npairing);
 		if (rsk_stream_phase(it->s) != RSK_PHASE_PAIRED)
 			continue;
-		atomic_fetch_sub(&it->s->rx_plain, 1);
+		atomic_fetch_sub(&it->s->plain.rx, 1);
 		it->paired = true;
 		p->npaired++;
 	}

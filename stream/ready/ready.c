@@ -115,13 +115,13 @@ static bool poll_fast_path(struct rsk_stream *s, short events, short *revents)
 static void note_quiet(struct rsk_stream *s, int kernel)
 {
 	if (kernel & (POLLIN | POLLRDHUP | POLLPRI | END_EVENTS)) {
-		s->quiet_looks = 0;
+		s->quiet.looks = 0;
 		return;
 	}
-	if (s->quiet_looks < QUIET_LOOKS && ++s->quiet_looks < QUIET_LOOKS)
+	if (s->quiet.looks < QUIET_LOOKS && ++s->quiet.looks < QUIET_LOOKS)
 		return;
-	s->quiet_kernel_calls = rsk_kernel_calls_so_far();
-	s->quiet_ns = rsk_now_ns();
+	s->quiet.kernel_calls = rsk_kernel_calls_so_far();
+	s->quiet.ns = rsk_now_ns();
 }
 
 bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, short *revents)
@@ -129,9 +129,9 @@ bool rsk_stream_poll_rings(struct rsk_stream *s, short events, uint64_t now_ns, 
 	bool quiet;
 
 	rsk_lock(&s->rx_lock);
-	quiet = s->quiet_looks == QUIET_LOOKS &&
-		s->quiet_kernel_calls == rsk_kernel_calls_so_far() &&
-		now_ns - s->quiet_ns < QUIET_NS;
+	quiet = s->quiet.looks == QUIET_LOOKS &&
+		s->quiet.kernel_calls == rsk_kernel_calls_so_far() &&
+		now_ns - s->quiet.ns < QUIET_NS;
 	rsk_unlock(&s->rx_lock);
 	return quiet && poll_fast_path(s, events, revents);
 }

@@ -19,7 +19,7 @@
 
 static _Atomic(uint32_t) *budget_of(struct rsk_wait *w)
 {
-	return w->what == RSK_WAKE_RX ? &w->s->rx_spin_ns : &w->s->tx_spin_ns;
+	return w->what == RSK_WAKE_RX ? &w->s->spin.rx_ns : &w->s->spin.tx_ns;
 }
 
 static bool wait_stirs(void *arg)
@@ -244,7 +244,7 @@ static uint64_t kernel_timeout(int fd, int name)
 
 void rsk_stream_timeout_set(struct rsk_stream *s, int fd, bool recv)
 {
-	atomic_store_explicit(recv ? &s->rx_timeout : &s->tx_timeout,
+	atomic_store_explicit(recv ? &s->timeouts.rx : &s->timeouts.tx,
 			      kernel_timeout(fd, recv ? SO_RCVTIMEO : SO_SNDTIMEO),
 			      memory_order_relaxed);
 }
@@ -253,10 +253,10 @@ void rsk_stream_timeout_set(struct rsk_stream *s, int fd, bool recv)
 static uint64_t timeout_of(struct rsk_wait *w)
 {
 	bool recv = w->what == RSK_WAKE_RX;
-	_Atomic(uint64_t) *known = recv ? &w->s->rx_timeout : &w->s->tx_timeout;
+	_Atomic(uint64_t) *known = recv ? &w->s->timeouts.rx : &w->s->timeouts.tx;
 	uint64_t us = atomic_load_explicit(known, memory_order_relaxed), unknown = 0;
 
-	if (rsk_kin_shares(&w->s->kin)) {
+	if (rsk_kin_shares(&w->s->fork.kin)) {
 		us = kernel_timeout(w->fd, recv ? SO_RCVTIMEO : SO_SNDTIMEO);
 	} else if (!us) {
 		us = kernel_timeout(w->fd, recv ? SO_RCVTIMEO : SO_SNDTIMEO);
@@ -273,7 +273,8 @@ static void read_deadline(struct rsk_wait *w)
 	uint64_t us;
 
 	w->have_deadline = true;
-	if (atomic_load(w->what == RSK_WAKE_RX ? &w->s->rx_no_wait : &w->s->tx_no_wait)) {
+	if (atomic_load(w->what == RSK_WAKE_RX ? &w->s->timeouts.rx_none :
+						 &w->s->timeouts.tx_none)) {
 		w->deadline_ns = w->begin_ns;
 		return;
 	}
@@ -427,7 +428,7 @@ int rsk_wait_more(struct rsk_wait *w)
 	 * After a fallback there is no room in the ring to wait for, and that time may be long
 	 * over.
 	 */
-	if (w->what == RSK_WAKE_TX && s->tx.state == RSK_TX_ONRING && s->tx_full_ns &&
+	if (w->what == RSK_WAKE_TX && s->tx.state == RSK_TX_ONRING && s->full.since_ns &&
 	    rsk_stream_full_until(s) < until)
 		until = rsk_stream_full_until(s);
 	fds[0] = (struct pollfd){ .fd = w->fd, .events = tcp_events(w) };

@@ -78,8 +78,8 @@ static int believe(struct rsk_stream *s, const struct rsk_mailbox_view *view)
 	int rc = rsk_mailbox_credit(view, &is);
 
 	rc = rc < 0 ? -EPROTO : rsk_tx_credit(&s->tx, &is);
-	if (rc == 1 && s->tx_full_ns)
-		s->tx_full_ns = rsk_now_ns();
+	if (rc == 1 && s->full.since_ns)
+		s->full.since_ns = rsk_now_ns();
 	return rc < 0 ? rc : 0;
 }
 

@@ -119,14 +119,15 @@ struct renewal {
 static void renew_one(struct rsk_stream *s, void *arg)
 {
 	const struct renewal *n = arg;
-	uint64_t up = rsk_link_key(s->link, s->key_up), down = rsk_link_key(s->link, s->key_down);
+	uint64_t up = rsk_link_key(s->link, s->pairing.key_up),
+		 down = rsk_link_key(s->link, s->pairing.key_down);
 
 	rsk_lock(&s->rx_lock);
 	rsk_rx_renew(&s->rx, s->connecting_side ? down : up);
 	rsk_unlock(&s->rx_lock);
 	rsk_lock(&s->tx_lock);
 	rsk_tx_renew(&s->tx, s->connecting_side ? up : down);
-	s->repropose_work = 0;
+	s->full.repropose_work = 0;
 	rsk_unlock(&s->tx_lock);
 	n->each(n->arg, s->sid);
 }
@@ -154,7 +155,6 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	/* the peer's last control word: what it has consumed, or that it has closed */
 	rsk_tx_serve(&s->tx, &k.c);
 	owed = rsk_recovery_undrained(&s->tx) && s->tx.ring.data_end > s->tx.ring.told;
-	s->tx.counts.demotions += s->tx.state == RSK_TX_ONRING;
 	if (s->tx.state == RSK_TX_HELD && s->tx.resend.pos == s->tx.pos)
 		rsk_tx_unhold(&s->tx);
 	/*
@@ -163,7 +163,7 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	 */
 	repeats = s->tx.state == RSK_TX_RESEND;
 	if (!repeats)
-		s->tx.state = RSK_TX_TCP;
+		rsk_tx_to_tcp(&s->tx);
 	rsk_tx_reader_gone(&s->tx, RSK_READER_LOST);
 	s->tx.peer_fell_back = true;
 	rsk_tx_fin_now(&s->tx, &k.c);

@@ -161,8 +161,7 @@ void rsk_rx_say_stay(struct rsk_rx *rx)
 
 int rsk_rx_refuse(struct rsk_rx *rx)
 {
-	rx->counts.demotions += rx->state == RSK_RX_ONRING;
-	rx->state = RSK_RX_TCP;
+	rsk_rx_to_tcp(rx);
 	rx->fell_back = true;
 	rsk_rx_unquiesce(rx);
 	return -EPROTO;
@@ -199,8 +198,7 @@ static void follow(struct rsk_rx *rx)
 		rx->ring_bytes -= rx->skip;
 	}
 	rsk_rx_free_partial(rx);
-	rx->counts.demotions += rx->state == RSK_RX_ONRING;
-	rx->state = RSK_RX_TCP;
+	rsk_rx_to_tcp(rx);
 	rx->fallback.step = RSK_FALLBACK_NONE;
 }
 
@@ -298,8 +296,7 @@ static int fall_back_ours(struct rsk_rx *rx, bool *again)
 	rx->fallback.step = RSK_FALLBACK_NONE;
 	rx->fell_back = true;
 	rsk_rx_free_partial(rx);
-	rx->counts.demotions += rx->state == RSK_RX_ONRING;
-	rx->state = RSK_RX_TCP;
+	rsk_rx_to_tcp(rx);
 	return 0;
 }
 
@@ -371,10 +368,8 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 	rx->fallback.step = RSK_FALLBACK_NONE;
 	rx->fell_back = true;
 	rsk_rx_free_partial(rx);
-	if (rx->state == RSK_RX_ONRING && !rx->fin)
-		rx->counts.demotions++;
 	if (!rx->fin)
-		rx->state = RSK_RX_TCP;
+		rsk_rx_to_tcp(rx);
 	return 0;
 }
 
@@ -406,8 +401,7 @@ int rsk_rx_pause(struct rsk_rx *rx)
 	rx->fallback.jumps = true;
 	rsk_rx_free_partial(rx);
 	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
-	rx->counts.demotions += rx->state == RSK_RX_ONRING;
-	rx->state = RSK_RX_TCP;
+	rsk_rx_to_tcp(rx);
 	return 0;
 }
 

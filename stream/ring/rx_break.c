@@ -76,8 +76,7 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		*pos = rx->fallback.pos;
 		*cell = rsk_rx_free_below(rx);
 		rsk_rx_free_partial(rx);
-		rx->counts.demotions += rx->state == RSK_RX_ONRING;
-		rx->state = RSK_RX_TCP;
+		rsk_rx_to_tcp(rx);
 		rx->fallback.step = RSK_FALLBACK_NONE;
 		rx->fell_back = rx->fallback.repeated = true;
 		return;
@@ -94,8 +93,7 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.pos : rx->pos;
 		*cell = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.cell : rsk_rx_free_below(rx);
 		rsk_rx_free_partial(rx);
-		rx->counts.demotions += rx->state == RSK_RX_ONRING;
-		rx->state = RSK_RX_TCP;
+		rsk_rx_to_tcp(rx);
 		rx->fell_back = true;
 		return;
 	}
@@ -151,8 +149,7 @@ void rsk_rx_lift_ring_limit(struct rsk_rx *rx)
 	if (rx->state == RSK_RX_DRAIN_TCP ||
 	    (rx->state == RSK_RX_ONRING && rx->ring.next < rx->rail_loss.limit))
 		return;
-	rx->counts.demotions += rx->state == RSK_RX_ONRING;
-	rx->state = RSK_RX_TCP;
+	rsk_rx_to_tcp(rx);
 	rx->rail_loss.limit = 0;
 	rx->fell_back = true;
 	if (rx->rail_loss.renew_seed)

@@ -21,6 +21,13 @@ void rsk_rx_arrive(struct rsk_rx *rx);
  */
 int rsk_rx_refuse(struct rsk_rx *rx);
 
+/* Goes on to TCP, from any state; off the ring that is a demotion. */
+static inline void rsk_rx_to_tcp(struct rsk_rx *rx)
+{
+	rx->counts.demotions += rx->state == RSK_RX_ONRING;
+	rx->state = RSK_RX_TCP;
+}
+
 /* No answer to QUIESCED is waited for any more; a fallback race goes on. */
 static inline void rsk_rx_unquiesce(struct rsk_rx *rx)
 {

@@ -51,8 +51,7 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	rsk_rx_free_partial(rx);
 	rx->ring = ring;
 	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
-	rx->counts.demotions += rx->state == RSK_RX_ONRING;
-	rx->state = RSK_RX_TCP;
+	rsk_rx_to_tcp(rx);
 	rx->fallback.step = RSK_FALLBACK_NONE;
 	rsk_rx_publish_consumed(rx);
 	rsk_rx_say_stay(rx);

@@ -217,8 +217,7 @@ static int left_without_a_word(struct rsk_rx *rx, struct rsk_tcp *c)
 		return 0;
 	if (rx->rail_loss.last_cell && rx->rail_loss.last_cell != rx->ring.next)
 		return rsk_rx_refuse(rx);
-	rx->counts.demotions++;
-	rx->state = RSK_RX_TCP;
+	rsk_rx_to_tcp(rx);
 	rx->fell_back = true;
 	return 1;
 }
@@ -237,8 +236,7 @@ static ssize_t ring_at_end(struct rsk_rx *rx)
 	 * may have arrived.
 	 */
 	rx->rail_loss.lost = false;
-	rx->counts.demotions++;
-	rx->state = RSK_RX_TCP;
+	rsk_rx_to_tcp(rx);
 	rx->fell_back = true;
 	rsk_rx_told(rx, -ECONNRESET);
 	return -ECONNRESET;

@@ -84,8 +84,7 @@ static int run_command(struct rsk_rx *rx, const struct rsk_slot_command *cmd)
 	if (cmd->what == RSK_COMMAND_FIN) {
 		rx->fin = true;
 	} else if (cmd->what == RSK_COMMAND_FALLBACK_TX) {
-		rx->state = RSK_RX_TCP;
-		rx->counts.demotions++;
+		rsk_rx_to_tcp(rx);
 	} else {
 		return -EPROTO;
 	}

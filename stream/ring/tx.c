@@ -289,9 +289,7 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 			break;
 		case RSK_RX_CLOSED:
 			rsk_tx_reader_gone(tx, RSK_READER_CLOSED);
-			if (tx->state == RSK_TX_ONRING)
-				tx->counts.demotions++;
-			tx->state = RSK_TX_TCP;
+			rsk_tx_to_tcp(tx);
 			break;
 		default:
 			break;
@@ -452,8 +450,7 @@ static int command(struct rsk_tx *tx, struct rsk_tcp *c, uint32_t what)
 	atomic_thread_fence(memory_order_seq_cst);
 	/* Nothing was sent by TCP since the promotion. */
 	tx->moved_tcp_pos = tx->pos - tx->ring_bytes;
-	tx->state = RSK_TX_TCP;
-	tx->counts.demotions++;
+	rsk_tx_to_tcp(tx);
 	return 0;
 }
 

@@ -129,7 +129,10 @@ struct rsk_tx {
 	struct {
 		/* All slots before this index are in the peer's memory, even if the rail breaks. */
 		uint64_t safe_to;
-		/* There is another rail, with this key, for when everything is retransmitted; 0: none. */
+		/*
+		 * There is another rail, with this key, for when everything is retransmitted; 0:
+		 * none.
+		 */
 		uint64_t renew_seed;
 		/* The rail broke since the ring began: nothing is put there any more. */
 		bool ring_over;
@@ -181,6 +184,13 @@ static inline bool rsk_tx_owes(const struct rsk_tx *tx)
 static inline bool rsk_tx_retransmits(const struct rsk_tx *tx)
 {
 	return tx->state == RSK_TX_RESEND || tx->state == RSK_TX_HELD;
+}
+
+/* Goes on to TCP, from any state; off the ring that is a demotion. */
+static inline void rsk_tx_to_tcp(struct rsk_tx *tx)
+{
+	tx->counts.demotions += tx->state == RSK_TX_ONRING;
+	tx->state = RSK_TX_TCP;
 }
 
 /* The first report counts: a peer that has closed is not lost later. */

@@ -243,8 +243,7 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c)
 		there = rsk_control_word_get(tx->answer.at, &tx->key, RSK_CONTROL_WORD_RX, &m);
 	if (there && m.what == RSK_RX_CLOSED) { /* said since then */
 		rsk_tx_reader_gone(tx, RSK_READER_CLOSED);
-		tx->counts.demotions++;
-		tx->state = RSK_TX_TCP;
+		rsk_tx_to_tcp(tx);
 		return 0;
 	}
 	if (there && m.what == RSK_RX_FALLBACK_RX && m.gen == tx->gen)

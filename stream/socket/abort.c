@@ -17,8 +17,7 @@ void rsk_stream_hung_up(struct rsk_stream *s)
 	rsk_lock(&s->tx_lock);
 	/* Both ends shut, in order: what is in flight by the ring still arrives. */
 	if (!atomic_load_explicit(&s->wr_shut, memory_order_relaxed) && s->tx.state != RSK_TX_TCP) {
-		s->tx.counts.demotions += s->tx.state == RSK_TX_ONRING;
-		s->tx.state = RSK_TX_TCP;
+		rsk_tx_to_tcp(&s->tx);
 		rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
 		rsk_tx_reader_gone(&s->tx, RSK_READER_CLOSED); /* nothing is repeated any more */
 	}

@@ -28,7 +28,7 @@ void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause
 	uint64_t now = p != noted->promotions || d != noted->demotions ? rsk_now_ns() : 0;
 
 	/* The peer has left the ring because we asked it to. */
-	if (cause == RSK_REASON_PEER_FELL_BACK && atomic_load(&s->off))
+	if (cause == RSK_REASON_PEER_FELL_BACK && atomic_load(&s->request.off))
 		cause = RSK_REASON_OPERATOR;
 	if (cause == RSK_REASON_PEER_FELL_BACK && !tx && s->rx.rail_loss.lost)
 		cause = RSK_REASON_PEER_DEAD;

@@ -60,7 +60,8 @@ static ssize_t kernel_send(struct rsk_tcp *c, const struct iovec *iov, int n, si
 	rsk_kernel_calls++;
 	done = rsk_sys_sendmsg(c->fd, &m, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (done > 0) {
-		atomic_fetch_add_explicit(&k->s->tcp_tx, (uint64_t)done, memory_order_relaxed);
+		atomic_fetch_add_explicit(&k->s->tcp_bytes.tx, (uint64_t)done,
+					  memory_order_relaxed);
 		rsk_stats_add(&k->s->rec->tx_tcp_bytes, (uint64_t)done);
 	}
 	return done;
@@ -112,7 +113,8 @@ static ssize_t kernel_recv(struct rsk_tcp *c, const struct iovec *iov, int n, si
 	m.msg_iovlen = (size_t)cut_iov(iov, n, (size_t)over, cap - (size_t)over, cut);
 	done = rsk_sys_recvmsg(c->fd, &m, flags | MSG_DONTWAIT);
 	if (done > 0 && !(flags & MSG_PEEK)) {
-		atomic_fetch_add_explicit(&k->s->tcp_rx, (uint64_t)done, memory_order_relaxed);
+		atomic_fetch_add_explicit(&k->s->tcp_bytes.rx, (uint64_t)done,
+					  memory_order_relaxed);
 		rsk_stats_add(&k->s->rec->rx_tcp_bytes, (uint64_t)done);
 		acknowledge(k->s, c->fd, done);
 	}
@@ -191,7 +193,7 @@ static int kernel_tx_pos(struct rsk_tcp *c, uint64_t *pos)
 	rc = rsk_kernel_written(c->fd, s->connecting_side, pos);
 	if (rc < 0)
 		return rc;
-	return counted(s, *pos, atomic_load(&s->tcp_tx));
+	return counted(s, *pos, atomic_load(&s->tcp_bytes.tx));
 }
 
 /* Bytes consumed = bytes received - bytes unread. */
@@ -219,7 +221,7 @@ static int kernel_rx_pos(struct rsk_tcp *c, uint64_t *pos)
 		    a.tcpi_state != TCP_STATE_FIN_WAIT2)
 			return -EPIPE;
 		*pos = a.tcpi_bytes_received - (uint64_t)inq;
-		return counted(s, *pos, atomic_load(&s->tcp_rx));
+		return counted(s, *pos, atomic_load(&s->tcp_bytes.rx));
 	}
 	return -EAGAIN;
 }

@@ -20,7 +20,7 @@
 
 bool rsk_over_fits(const struct rsk_stream *s, uint64_t n)
 {
-	return rsk_sys_file_fits((rsk_over_is(s) ? s->over_bytes : 0) + n);
+	return rsk_sys_file_fits((rsk_over_is(s) ? s->over.bytes : 0) + n);
 }
 
 int rsk_over_open(struct rsk_stream *s)
@@ -32,8 +32,8 @@ int rsk_over_open(struct rsk_stream *s)
 	fd = rsk_own_fd(rsk_sys_memfd_create("rsock-unread", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (fd < 0)
 		return fd;
-	s->over_bytes = s->over_seen = 0;
-	atomic_store_explicit(&s->over_fd, fd, memory_order_relaxed);
+	s->over.bytes = s->over.seen = 0;
+	atomic_store_explicit(&s->over.fd, fd, memory_order_relaxed);
 	return 0;
 }
 
@@ -43,7 +43,7 @@ int rsk_over_add(struct rsk_stream *s, const void *bytes, size_t n)
 
 	while (n) {
 		/* The shared read position stays at the first byte. */
-		ssize_t done = rsk_sys_pwrite(s->over_fd, p, n, (off_t)s->over_bytes);
+		ssize_t done = rsk_sys_pwrite(s->over.fd, p, n, (off_t)s->over.bytes);
 
 		if (done == -EINTR)
 			continue;
@@ -51,7 +51,7 @@ int rsk_over_add(struct rsk_stream *s, const void *bytes, size_t n)
 			return done < 0 ? (int)done : -ENOSPC;
 		p += done;
 		n -= (size_t)done;
-		s->over_bytes += (uint64_t)done;
+		s->over.bytes += (uint64_t)done;
 	}
 	return 0;
 }
@@ -60,17 +60,17 @@ void rsk_over_seal(struct rsk_stream *s, int fd)
 {
 	if (!rsk_over_is(s))
 		return;
-	if (!s->over_bytes) {
+	if (!s->over.bytes) {
 		rsk_over_close(s, fd);
 		return;
 	}
-	rsk_sys_fcntl(s->over_fd, F_ADD_SEALS, SEALS);
+	rsk_sys_fcntl(s->over.fd, F_ADD_SEALS, SEALS);
 	rsk_resets(s, fd, RSK_RESETS_UNREAD, true);
 }
 
 void rsk_over_close(struct rsk_stream *s, int fd)
 {
-	int over = atomic_exchange_explicit(&s->over_fd, 0, memory_order_relaxed);
+	int over = atomic_exchange_explicit(&s->over.fd, 0, memory_order_relaxed);
 
 	rsk_resets(s, fd, RSK_RESETS_UNREAD, false);
 	if (over > 0)
@@ -80,12 +80,12 @@ void rsk_over_close(struct rsk_stream *s, int fd)
 /* Where the next read begins. Does not move the position. */
 static uint64_t position(struct rsk_stream *s)
 {
-	int fd = atomic_load_explicit(&s->over_fd, memory_order_relaxed);
+	int fd = atomic_load_explicit(&s->over.fd, memory_order_relaxed);
 	off_t at = fd > 0 ? rsk_sys_lseek(fd, 0, SEEK_CUR) : -1;
 
-	if (at < 0 || (uint64_t)at > s->over_bytes)
-		return s->over_bytes;
-	return (uint64_t)at < s->over_seen ? s->over_seen : (uint64_t)at;
+	if (at < 0 || (uint64_t)at > s->over.bytes)
+		return s->over.bytes;
+	return (uint64_t)at < s->over.seen ? s->over.seen : (uint64_t)at;
 }
 
 /*
@@ -96,21 +96,21 @@ static uint64_t position(struct rsk_stream *s)
  */
 static uint64_t put_right(struct rsk_stream *s)
 {
-	off_t at = rsk_sys_lseek(s->over_fd, 0, SEEK_CUR);
+	off_t at = rsk_sys_lseek(s->over.fd, 0, SEEK_CUR);
 
-	if (at >= 0 && (uint64_t)at < s->over_seen)
-		rsk_sys_lseek(s->over_fd, (off_t)s->over_seen, SEEK_SET);
+	if (at >= 0 && (uint64_t)at < s->over.seen)
+		rsk_sys_lseek(s->over.fd, (off_t)s->over.seen, SEEK_SET);
 	return position(s);
 }
 
 uint64_t rsk_over_unread(struct rsk_stream *s)
 {
-	return rsk_over_is(s) ? s->over_bytes - position(s) : 0;
+	return rsk_over_is(s) ? s->over.bytes - position(s) : 0;
 }
 
 static ssize_t take(struct rsk_stream *s, uint8_t *to, size_t n, uint64_t at, bool peek)
 {
-	return peek ? rsk_sys_pread(s->over_fd, to, n, (off_t)at) : rsk_sys_read(s->over_fd, to, n);
+	return peek ? rsk_sys_pread(s->over.fd, to, n, (off_t)at) : rsk_sys_read(s->over.fd, to, n);
 }
 
 ssize_t rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int n, size_t cap,
@@ -131,16 +131,16 @@ ssize_t rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int
 			break;
 	}
 	if (!peek && total)
-		s->over_seen = position(s);
-	if (s->over_seen == s->over_bytes)
+		s->over.seen = position(s);
+	if (s->over.seen == s->over.bytes)
 		rsk_resets(s, fd, RSK_RESETS_UNREAD, false);
-	if (!total && cap && position(s) == s->over_bytes)
+	if (!total && cap && position(s) == s->over.bytes)
 		rsk_over_close(s, fd);
 	return (ssize_t)total;
 }
 
 void rsk_over_put_back(struct rsk_stream *s, size_t n)
 {
-	s->over_seen = s->over_bytes - n;
-	rsk_sys_lseek(s->over_fd, (off_t)s->over_seen, SEEK_SET);
+	s->over.seen = s->over.bytes - n;
+	rsk_sys_lseek(s->over.fd, (off_t)s->over.seen, SEEK_SET);
 }

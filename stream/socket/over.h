@@ -31,7 +31,7 @@ void rsk_over_seal(struct rsk_stream *s, int fd);
 /* Whether there is a file; it may have been read to its end by now. */
 static inline bool rsk_over_is(const struct rsk_stream *s)
 {
-	return __builtin_expect(atomic_load_explicit(&s->over_fd, memory_order_relaxed) > 0, 0);
+	return __builtin_expect(atomic_load_explicit(&s->over.fd, memory_order_relaxed) > 0, 0);
 }
 
 /* Number of unread bytes in it; 0: none, or no file. */

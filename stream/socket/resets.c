@@ -18,41 +18,41 @@ static bool linger_of(int fd, struct linger *l)
 	return fd >= 0 && rsk_sys_getsockopt(fd, SOL_SOCKET, SO_LINGER, l, &len) == 0;
 }
 
-/* linger_lock is held. */
+/* linger.lock is held. */
 static void change(struct rsk_stream *s, int fd, unsigned int to)
 {
 	struct linger now;
 
-	if (!s->resets && to) {
-		if (!linger_of(fd, &s->own_linger))
+	if (!s->linger.resets && to) {
+		if (!linger_of(fd, &s->linger.own))
 			return;
 		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	}
 	/* Otherwise another process has restored it, or its program has set a value. */
-	if (s->resets && !to && linger_of(fd, &now) && now.l_onoff && !now.l_linger)
-		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &s->own_linger, sizeof(reset));
-	s->resets = to;
+	if (s->linger.resets && !to && linger_of(fd, &now) && now.l_onoff && !now.l_linger)
+		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_LINGER, &s->linger.own, sizeof(reset));
+	s->linger.resets = to;
 }
 
 void rsk_resets(struct rsk_stream *s, int fd, unsigned int why, bool on)
 {
 	unsigned int to;
 
-	rsk_lock(&s->linger_lock);
-	to = on ? s->resets | why : s->resets & ~why;
-	if (to != s->resets)
+	rsk_lock(&s->linger.lock);
+	to = on ? s->linger.resets | why : s->linger.resets & ~why;
+	if (to != s->linger.resets)
 		change(s, fd, to);
-	rsk_unlock(&s->linger_lock);
+	rsk_unlock(&s->linger.lock);
 }
 
 void rsk_resets_linger(struct rsk_stream *s, int fd, struct linger *l)
 {
-	rsk_lock(&s->linger_lock);
-	if (s->resets == RSK_RESETS_OWED)
-		*l = s->own_linger;
+	rsk_lock(&s->linger.lock);
+	if (s->linger.resets == RSK_RESETS_OWED)
+		*l = s->linger.own;
 	else if (!linger_of(fd, l))
 		*l = (struct linger){ 0 };
-	rsk_unlock(&s->linger_lock);
+	rsk_unlock(&s->linger.lock);
 }
 
 /* Other processes may have read the file: then nothing is unread there. */
@@ -70,14 +70,14 @@ void rsk_fd_set_linger(int fd)
 
 	if (!s)
 		return;
-	rsk_lock(&s->linger_lock);
-	if (s->resets) {
-		unsigned int again = s->resets;
+	rsk_lock(&s->linger.lock);
+	if (s->linger.resets) {
+		unsigned int again = s->linger.resets;
 
-		s->resets = 0;
+		s->linger.resets = 0;
 		change(s, fd, again);
 	}
-	rsk_unlock(&s->linger_lock);
+	rsk_unlock(&s->linger.lock);
 	look_at_file(s, fd);
 	rsk_stream_unpin(s);
 }
@@ -88,10 +88,10 @@ void rsk_fd_get_linger(int fd, void *val, unsigned int len)
 
 	if (!s)
 		return;
-	rsk_lock(&s->linger_lock);
-	if (s->resets)
-		memcpy(val, &s->own_linger,
-		       len < sizeof(s->own_linger) ? len : sizeof(s->own_linger));
-	rsk_unlock(&s->linger_lock);
+	rsk_lock(&s->linger.lock);
+	if (s->linger.resets)
+		memcpy(val, &s->linger.own,
+		       len < sizeof(s->linger.own) ? len : sizeof(s->linger.own));
+	rsk_unlock(&s->linger.lock);
 	rsk_stream_unpin(s);
 }

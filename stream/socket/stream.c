@@ -40,8 +40,7 @@ static struct rsk_stream *stream_alloc(void)
 	if (s->attached) {
 		CLEAR(s, link, rx_lock);
 		CLEAR(s, rx, tx_lock);
-		memset(&s->ring_full_fallbacks, 0,
-		       sizeof(*s) - offsetof(struct rsk_stream, ring_full_fallbacks));
+		memset(&s->tx, 0, sizeof(*s) - offsetof(struct rsk_stream, tx));
 	}
 	/*
 	 * The fields before fds are 0 already, and others may read them: a late pin attempt, a late
@@ -108,8 +107,8 @@ const struct rsk_upcalls *rsk_upcalls = &nobody;
 /* A new record: no operator request was made for this generation of it (operator_request.h). */
 static void request_init(struct rsk_stream *s)
 {
-	s->request_generation = rsk_stats_request_generation(rsk_stats_request(s->rec));
-	atomic_store_explicit(&s->request_seen, (uint64_t)s->request_generation << 32,
+	s->request.generation = rsk_stats_request_generation(rsk_stats_request(s->rec));
+	atomic_store_explicit(&s->request.seen, (uint64_t)s->request.generation << 32,
 			      memory_order_relaxed);
 }
 
@@ -180,7 +179,7 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock,
 	atomic_store_explicit(&s->rcvlowat, 1, memory_order_relaxed);
 	atomic_store_explicit(&s->nonblock, nonblock, memory_order_relaxed);
 	/* No pairing step before the stream has earned one: rsk_op_moved(). */
-	atomic_store_explicit(&s->step_work, UINT64_MAX, memory_order_relaxed);
+	atomic_store_explicit(&s->work.step, UINT64_MAX, memory_order_relaxed);
 	s->rec = rsk_stats_stream_get(peer, rsk_tick_ns());
 	rsk_stats_stream_fd(s->rec, fd);
 	request_init(s);
@@ -246,15 +245,15 @@ void rsk_stream_free(struct rsk_stream *s)
 {
 	bool idle = false;
 
-	if (atomic_load(&s->goodbye_due) || __builtin_expect(s->mapping != 0, 0))
+	if (atomic_load(&s->goodbye_due) || __builtin_expect(s->pairing.mapping != 0, 0))
 		rsk_upcalls->ending(s);
-	if (s->held)
-		rsk_arena_free(s->held);
-	s->held = NULL;
+	if (s->pairing.held)
+		rsk_arena_free(s->pairing.held);
+	s->pairing.held = NULL;
 	if (rsk_over_is(s))
 		rsk_over_close(s, -1);
-	if (s->kin.serial)
-		rsk_kin_closed(&s->kin);
+	if (s->fork.kin.serial)
+		rsk_kin_closed(&s->fork.kin);
 	if (s->link) {
 		struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
 
@@ -273,7 +272,7 @@ void rsk_stream_free(struct rsk_stream *s)
 		atomic_fetch_add(&rsk_link_users, 1); /* the link is read once more below */
 		idle = atomic_fetch_sub(&s->link->streams, 1) == 1 && rsk_link_useless(s->link);
 		atomic_fetch_sub(&rsk_link_users, 1);
-	} else if (s->search.looks) {
+	} else if (s->pairing.search.looks) {
 		idle = true; /* a link may have been started for it, by either end, in vain */
 	}
 	/* The end must not precede the stream's events, as a coarse tick could. */
@@ -364,10 +363,10 @@ bool rsk_fdtab_validate(void)
 
 bool rsk_stream_sole_process(struct rsk_stream *s)
 {
-	if (!rsk_kin_shares(&s->kin))
+	if (!rsk_kin_shares(&s->fork.kin))
 		return true;
 	rsk_kin_check();
-	return !rsk_kin_shares(&s->kin);
+	return !rsk_kin_shares(&s->fork.kin);
 }
 
 uint32_t rsk_stream_count_fds(struct rsk_stream *s)

@@ -119,7 +119,7 @@ Test(leave, an_exec_waits_once_for_all_streams)
 		cr_assert_eq(rsk_over_open(ks.s), 0);
 		cr_assert_eq(rsk_over_add(ks.s, "unread", 6), 0);
 		rsk_over_seal(ks.s, ks.fd);
-		atomic_store(&ks.s->kin.others, 1);
+		atomic_store(&ks.s->fork.kin.others, 1);
 	}
 	began = rsk_now_ns();
 	cr_assert_eq(rsk_exec_vforked(), 0);

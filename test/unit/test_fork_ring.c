@@ -94,7 +94,7 @@ Test(fork_ring, a_sender_that_does_not_stop_is_refused)
 	fill();
 	refills = MOST_REFILLS;
 	rsk_stream_share(ks.s, ks.fd);
-	cr_assert_neq(refills, 0, "it took %lu bytes", (unsigned long)ks.s->over_bytes);
+	cr_assert_neq(refills, 0, "it took %lu bytes", (unsigned long)ks.s->over.bytes);
 	cr_assert(rsk_stream_failed(ks.s));
 	cr_assert_eq(ks.s->rx.state, RSK_RX_TCP);
 }

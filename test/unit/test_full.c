@@ -36,8 +36,8 @@ static struct kit_stream full(struct kit *k)
 	cr_assert_eq(n, -EAGAIN);
 	cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
 	cr_assert_not(rsk_tx_writable(&ks.s->tx));
-	ks.s->tx_full_ns = 1; /* long ago */
-	ks.s->tx_full_credit = ks.s->tx.ring.credit;
+	ks.s->full.since_ns = 1; /* long ago */
+	ks.s->full.credit = ks.s->tx.ring.credit;
 	return ks;
 }
 
@@ -79,7 +79,7 @@ Test(full, who_cannot_move_tries_again_later)
 	end_silently(ks.s);
 	cr_assert_not(rsk_stream_fall_back_full(ks.s, ks.fd), "it has not moved");
 	cr_assert_gt(rsk_stream_full_until(ks.s), rsk_now_ns());
-	ks.s->tx_full_ns = 1;
+	ks.s->full.since_ns = 1;
 	cr_assert_leq(sleeps_of_send(ks.fd), FEW_SLEEPS, "it does not sleep");
 	cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
 }

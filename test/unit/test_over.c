@@ -37,7 +37,7 @@ Test(over, who_only_asks_does_not_move_it)
 	cr_assert_eq(rsk_over_open(ks.s), 0);
 	cr_assert_eq(rsk_over_add(ks.s, TEXT, BYTES), 0);
 	rsk_over_seal(ks.s, ks.fd);
-	file = atomic_load(&ks.s->over_fd);
+	file = atomic_load(&ks.s->over.fd);
 	cr_assert_eq(rsk_over_recv(ks.s, ks.fd, &iov, 1, 6, false), 6);
 	cr_assert_eq(lseek(file, 2, SEEK_SET), 2);
 	cr_assert_eq(rsk_over_unread(ks.s), 4, "what was read here is not unread");
@@ -63,7 +63,7 @@ Test(over, a_failed_read_is_an_error)
 	ks = kit_stream(&k, false);
 	cr_assert_eq(rsk_over_open(ks.s), 0);
 	cr_assert_eq(rsk_over_add(ks.s, TEXT, BYTES), 0);
-	file = atomic_load(&ks.s->over_fd);
+	file = atomic_load(&ks.s->over.fd);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	other = open(path, O_WRONLY);
 	cr_assert_geq(other, 0);

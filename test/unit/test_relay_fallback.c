@@ -35,7 +35,7 @@ int __wrap_rsk_relay_start(struct rsk_relay *r, int tcp, int end)
 	memcpy(relay.data, r->data,
 	       r->down_bytes < sizeof(relay.data) ? r->down_bytes : sizeof(relay.data));
 	if (relay.reads)
-		relay.got = read(atomic_load(&relay.s->over_fd), relay.theirs, relay.reads);
+		relay.got = read(atomic_load(&relay.s->over.fd), relay.theirs, relay.reads);
 	return relay.rc;
 }
 
