@@ -211,7 +211,7 @@ struct rsk_stream {
 			int fd;	     /* the peer's fd, as it posted it */
 			bool remote; /* @nonce names a link to another host */
 		} found;
-		/* What rsockd said of a stream whose peer is sought. */
+		/* What rsockd said of a stream in peer lookup. */
 		struct {
 			uint64_t ns; /* when it answered, or when it was asked last */
 			/* rsockd's number at the time it was asked; 0: not yet. */
