@@ -87,8 +87,8 @@ static int take_rule(struct rsk_conf_build *b, unsigned int i)
 #define UNDER_WAY UINT32_MAX
 
 /*
- * Computes a function's depth and cost, with everything it refers to: a function's depth is one more
- * than that of the deepest that it refers to, in whatever order they are weighed. Depth-first;
+ * Computes a function's depth and cost, with everything it refers to: a function's depth is one
+ * more than that of the deepest that it refers to, in whatever order they are weighed. Depth-first;
  * @level is the depth of this recursion, which has the same bound.
  */
 static int weigh(struct rsk_conf_build *b, uint32_t number, uint32_t level)

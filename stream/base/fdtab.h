@@ -112,8 +112,8 @@ static inline bool rsk_fd_marked(uintptr_t word)
 }
 
 /*
- * The object that @word leads to does not count this number any more. RSK_FD_LEFT is the same bit as
- * RSK_FD_TCP: the pointer tells which of the two it is.
+ * The object that @word leads to does not count this number any more. RSK_FD_LEFT is the same bit
+ * as RSK_FD_TCP: the pointer tells which of the two it is.
  */
 static inline bool rsk_fd_left(uintptr_t word)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fallback.c - a paired stream leaves the ring for good: the kernel is to carry it, in both directions
- * or in one. Hooks call this by rsk_fd_fall_back() and its variants.
+ * fallback.c - a paired stream leaves the ring for good: the kernel is to carry it, in both
+ * directions or in one. Hooks call this by rsk_fd_fall_back() and its variants.
  */
 #include "fallback.h"
 

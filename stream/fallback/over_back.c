@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * over_back.c - puts the bytes of the overread file back into the kernel's receive queue; fallback.c
- * calls it. See over.h.
+ * over_back.c - puts the bytes of the overread file back into the kernel's receive queue;
+ * fallback.c calls it. See over.h.
  */
 #include <errno.h>
 #include <linux/sockios.h>

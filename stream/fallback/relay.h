@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * relay.h - the last resort when a stream leaves the ring for a reader that sees only the kernel
- * (fallback.c): a separate process between the TCP socket and a fresh connection, whose end takes the
- * descriptor's number. See docs/adr/relay.md.
+ * (fallback.c): a separate process between the TCP socket and a fresh connection, whose end takes
+ * the descriptor's number. See docs/adr/relay.md.
  */
 #ifndef RSK_RELAY_H
 #define RSK_RELAY_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * pending_pairs.c - pending pairs: connecting ends that have a mapping and wait for the link to the other
- * host, or for their turn to send a request over it. A mapping is held for seconds, and the next
- * call of one among a thousand streams may come later than that. So the request is sent at once if
- * possible, and otherwise by the progress thread as soon as it may be.
+ * pending_pairs.c - pending pairs: connecting ends that have a mapping and wait for the link to the
+ * other host, or for their turn to send a request over it. A mapping is held for seconds, and the
+ * next call of one among a thousand streams may come later than that. So the request is sent at
+ * once if possible, and otherwise by the progress thread as soon as it may be.
  */
 #include "pending_pairs.h"
 

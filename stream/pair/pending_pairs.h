@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pending_pairs.h - pending pairs, see pending_pairs.c. The pairing lock is held around each call. */
+/*
+ * pending_pairs.h - pending pairs, see pending_pairs.c. The pairing lock is held around each call.
+ */
 #ifndef RSK_PENDING_PAIRS_H
 #define RSK_PENDING_PAIRS_H
 

@@ -2,8 +2,8 @@
 /*
  * pm_transaction.c - the PM transaction that pairs one stream, over a link that is up: JOIN
  * (PMReq), ACCEPT (PMAccept), ACK, or DENY. Each side proves, by sock_diag and /proc, that the
- * other process holds the mirrored end before it answers. pairing.c and pending_pairs.c start it. All
- * with the pairing lock held.
+ * other process holds the mirrored end before it answers. pairing.c and pending_pairs.c start it.
+ * All with the pairing lock held.
  */
 #include "pm_transaction.h"
 

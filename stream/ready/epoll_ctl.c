@@ -193,8 +193,8 @@ static bool ctl_there(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rs
 }
 
 /*
- * When a stream is added to a set, drops its parked registrations, and clears e->busiest in the sets
- * that hold it: its ready bit is needed from now on. The family lock is held.
+ * When a stream is added to a set, drops its parked registrations, and clears e->busiest in the
+ * sets that hold it: its ready bit is needed from now on. The family lock is held.
  */
 static void enters(struct rsk_epoll_family *f, struct rsk_stream *s)
 {
@@ -230,8 +230,8 @@ static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_strea
 			      ctl_plain(f, e, s, r, op, fd, ev, leaves);
 	rsk_unlock(&e->lock);
 	/*
-	 * A thread that checked before the registration was linked may have set e->busiest to another
-	 * one of the stream.
+	 * A thread that checked before the registration was linked may have set e->busiest to
+	 * another one of the stream.
 	 */
 	if (op == EPOLL_CTL_ADD && s->regs && s->regs->next_of_stream)
 		enters(f, s);

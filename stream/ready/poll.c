@@ -211,8 +211,9 @@ static bool doorbell_for(struct set *p, struct rsk_link *l, uint32_t *index)
 }
 
 /*
- * From now on no doorbell is waited for, and no descriptor of a pairing. A signal between two sleeps
- * has to end the call, as one in the kernel's poll does: it stays pending until the next sleep.
+ * From now on no doorbell is waited for, and no descriptor of a pairing. A signal between two
+ * sleeps has to end the call, as one in the kernel's poll does: it stays pending until the next
+ * sleep.
  */
 static void go_by_time(struct set *p)
 {

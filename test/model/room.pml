@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * room.pml - model, checked by run.sh, of a sender that sleeps for room (rsk_full_want_room() of
- * stream/ready/full.c, stream/ready/wait.c; rsk_stream_enough_room() of stream/socket/stream.h). The
- * sender stores the credit at which it wants to be woken (half the ring), sets its bit in the want
- * word, executes a full fence, checks the credit once more, and sleeps on its doorbell. The reader
- * gives credit for every CREDIT cells; only if that is as much as the sender asked for does it
- * execute a full fence, check the want word and notify the sender.
+ * stream/ready/full.c, stream/ready/wait.c; rsk_stream_enough_room() of stream/socket/stream.h).
+ * The sender stores the credit at which it wants to be woken (half the ring), sets its bit in the
+ * want word, executes a full fence, checks the credit once more, and sleeps on its doorbell. The
+ * reader gives credit for every CREDIT cells; only if that is as much as the sender asked for does
+ * it execute a full fence, check the want word and notify the sender.
  *
  * Plain stores go through a store buffer for each processor (x86-TSO), as in sleep_wake.pml. The
  * credit that the sender asked for is stored before the fence, as its bit is. The reader loads it
