@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rx_parts.h - what rx.c (states, fallback), rx_quiesce.c (quiescing), rx_break.c (broken rails),
- * rx_recv.c (bytes of both paths) and rx_ring.c (the ring) share of struct rsk_rx. Only these files
- * include it; the caller holds the lock of the direction.
+ * rx_recv.c (bytes of both paths), rx_ring.c (the ring) and rx_peek.c (what is unread there) share
+ * of struct rsk_rx. Only these files include it; the caller holds the lock of the direction.
  */
 #ifndef RSK_RX_PARTS_H
 #define RSK_RX_PARTS_H
 
 #include "rx.h"
+
+/* Checks of an announced slot with a wrong hash before a repair is requested. */
+#define RSK_RX_BAD_CHECKS 64
+
+/*
+ * The next slot was checked, and its hash was wrong. Returns 0, or -EPROTO: on a fabric where a put
+ * has landed when its index has, a hash that stays wrong for so long will never be right.
+ */
+int rsk_rx_bad_check(struct rsk_rx *rx);
 
 /* Handles the sender's control word, if it is new. Returns 0 or -EPROTO. */
 int rsk_rx_take_word(struct rsk_rx *rx);

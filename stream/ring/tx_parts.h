@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tx_parts.h - what tx.c (states, sending) and tx_retransmit.c (retransmission) share of struct
- * rsk_tx. Only these two include it; the caller holds the lock of the direction.
+ * tx_parts.h - what tx.c (states), tx_send.c (sending) and tx_retransmit.c (retransmission)
+ * share of struct rsk_tx. Only these include it; the caller holds the lock of the direction.
  */
 #ifndef RSK_TX_PARTS_H
 #define RSK_TX_PARTS_H
@@ -28,5 +28,20 @@ int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c);
 
 /* In RSK_TX_RESEND: retransmits as much as possible now. Returns 0 or -EPROTO. */
 int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_tcp *c);
+
+/*
+ * There are slots that the receiver has not reported as taken, and that could still be lost with
+ * the rail.
+ */
+static inline bool rsk_tx_undrained(const struct rsk_tx *tx)
+{
+	const struct rsk_rail *rail = tx->ring.rail;
+
+	if (tx->ring.told == tx->ring.next || tx->rail_loss.safe_to == tx->ring.next ||
+	    tx->peer_fell_back || tx->reader != RSK_READER_THERE ||
+	    (rail->ops->caps & RSK_FABRIC_DURABLE))
+		return false;
+	return !rail->ops->arrived || !rail->ops->arrived(tx->ring.rail, tx->ring.off);
+}
 
 #endif
