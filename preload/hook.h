@@ -113,7 +113,7 @@ static inline bool rsk_scope_recv(struct rsk_scope *s, int fd, const struct iove
 	bool kernel;
 	ssize_t ret = rsk_fast_path_recv(fd, iov, n, flags);
 
-	if (__builtin_expect(ret != RSK_UNSTEADY, 1)) {
+	if (__builtin_expect(ret != RSK_SLOW_PATH, 1)) {
 		s->fast = true;
 		s->ret = rsk_result(ret);
 		return true;
@@ -136,7 +136,7 @@ static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iove
 {
 	ssize_t ret = rsk_fast_path_send(fd, iov, n, flags);
 
-	if (__builtin_expect(ret != RSK_UNSTEADY, 1)) {
+	if (__builtin_expect(ret != RSK_SLOW_PATH, 1)) {
 		s->fast = true;
 		s->ret = rsk_result(ret);
 		return true;

@@ -5,7 +5,7 @@
  *
  * A hook looks the descriptor up (rsk_fd_tracked(): one load). For an untracked one it calls libc
  * directly. For a tracked one it first asks the engine whether the call can be done at once
- * (rsk_fast_path_recv(), rsk_fast_path_send()). If not (RSK_UNSTEADY), the hook begins an
+ * (rsk_fast_path_recv(), rsk_fast_path_send()). If not (RSK_SLOW_PATH), the hook begins an
  * operation, which decides whether the kernel or the engine carries the call, and ends it with the
  * result. preload/hook.h wraps this as RSK_SCOPE, rsk_scope_recv() and rsk_scope_send(), with an
  * example:
@@ -273,9 +273,9 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 /*
  * rsk_fast_path_send, rsk_fast_path_recv - the fast path, without an operation: a call on a tracked
  * descriptor that finds the same state as the last one left (fast_path.c). Returns bytes, -EAGAIN,
- * or RSK_UNSTEADY: nothing was done, begin an operation.
+ * or RSK_SLOW_PATH: nothing was done, begin an operation.
  */
-#define RSK_UNSTEADY (-RSK_EKERNEL)
+#define RSK_SLOW_PATH (-RSK_EKERNEL)
 ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags);
 ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags);
 

@@ -3,7 +3,7 @@
  * fast_path.c - the fast path of send and receive: a call that finds everything as the last one
  * left it. The stream is paired and on the ring, no control word is new, and there is room for all
  * bytes in one slot, or bytes are there. It takes one lock, the direction's, and pins nothing. All
- * other cases return RSK_UNSTEADY, and the call starts again in send.c or recv.c. The hooks call it
+ * other cases return RSK_SLOW_PATH, and the call starts again in send.c or recv.c. The hooks call it
  * by way of engine.h.
  *
  * Why no pin is needed: a thread that frees a stream takes both of its locks after the last table
@@ -84,12 +84,12 @@ ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags)
 	bool fresh;
 
 	if (!s || (flags & ~SEND_FLAGS) || !rsk_trylock(&s->tx_lock))
-		return RSK_UNSTEADY;
+		return RSK_SLOW_PATH;
 	rsk_iovcur_init(&src, iov, n);
 	if (!is_here(s, fd, w) || atomic_load_explicit(&s->wr_shut, memory_order_relaxed) ||
 	    (sent = rsk_tx_send_whole(&s->tx, &src)) <= 0) {
 		rsk_unlock(&s->tx_lock);
-		return RSK_UNSTEADY;
+		return RSK_SLOW_PATH;
 	}
 	s->full.since_ns = 0;
 	rsk_stats_add(&s->rec->tx_ring_bytes, (uint64_t)sent);
@@ -137,7 +137,7 @@ static __attribute__((noinline)) ssize_t recv_rest(struct rsk_stream *s, int fd,
 
 static inline ssize_t result(ssize_t got)
 {
-	return got > 0 || got == -EAGAIN ? got : RSK_UNSTEADY;
+	return got > 0 || got == -EAGAIN ? got : RSK_SLOW_PATH;
 }
 
 ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
@@ -149,13 +149,13 @@ ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
 	ssize_t got;
 
 	if (!s || (flags & ~RECV_FLAGS) || !rsk_trylock(&s->rx_lock))
-		return RSK_UNSTEADY;
+		return RSK_SLOW_PATH;
 	rsk_iovcur_init(&dst, iov, n);
 	if (!is_here(s, fd, w) || !rsk_rx_on_fast_path(&s->rx) || !dst.left ||
 	    dst.left > rsk_rx_round_bytes(&s->rx) ||
 	    atomic_load_explicit(&s->rcvlowat, memory_order_relaxed) > 1) {
 		rsk_unlock(&s->rx_lock);
-		return RSK_UNSTEADY;
+		return RSK_SLOW_PATH;
 	}
 	bytes = s->rx.ring_bytes;
 	credit = s->rx.credit.sent;

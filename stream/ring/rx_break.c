@@ -112,59 +112,6 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	rsk_rx_lift_ring_limit(rx);
 }
 
-static void renew(struct rsk_rx *rx)
-{
-	uint64_t seed = rx->rail_loss.renew_seed;
-	struct rsk_control_word m;
-
-	rx->rail_loss.renew_seed = 0;
-	rsk_rx_free_partial(rx);
-	rsk_ring_rx_init(&rx->ring, rx->ring.base, rx->ring.cells, rsk_ring_first_lap(seed),
-			 rx->ring.sync);
-	rsk_key_init(&rx->key, seed);
-	if (rx->credit.mailbox.at)
-		rsk_rx_publish_at(rx, rx->credit.mailbox.at, rx->credit.mailbox.bytes);
-	/*
-	 * A word of the old key would count as new forever. The sender's first word with the new
-	 * key must count as new.
-	 */
-	__atomic_store_n(&rx->word.seen,
-			 rsk_control_word_get(rx->word.at, &rx->key, RSK_CONTROL_WORD_TX, &m) ?
-				 0 :
-				 __atomic_load_n(&rx->word.at->hash, __ATOMIC_ACQUIRE),
-			 __ATOMIC_RELAXED);
-	rx->own.word = (struct rsk_control_word){ 0 };
-	rx->fallback.step = RSK_FALLBACK_NONE;
-	rx->fell_back = rx->fallback.repeated = false;
-	rx->gen = rx->proposed = 0;
-	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
-	rx->credit.sent = rx->ring.next;
-	rsk_rx_publish_consumed(rx);
-}
-
-void rsk_rx_lift_ring_limit(struct rsk_rx *rx)
-{
-	if (__builtin_expect(!rx->rail_loss.limit, 1) || rx->partial.len || rx->fin)
-		return;
-	if (rx->state == RSK_RX_DRAIN_TCP ||
-	    (rx->state == RSK_RX_ONRING && rx->ring.next < rx->rail_loss.limit))
-		return;
-	rsk_rx_to_tcp(rx);
-	rx->rail_loss.limit = 0;
-	rx->fell_back = true;
-	if (rx->rail_loss.renew_seed)
-		renew(rx);
-}
-
-void rsk_rx_renew(struct rsk_rx *rx, uint64_t key_seed)
-{
-	if (rx->fin || rx->own.word.what == RSK_RX_CLOSED)
-		return;
-	rx->rail_loss.renew_seed = key_seed;
-	if (!rx->rail_loss.limit)
-		renew(rx);
-}
-
 void rsk_rx_owe(struct rsk_rx *rx, uint64_t to)
 {
 	if (rx->rail_loss.owed == RSK_RX_OWED_NOTHING)

@@ -15,12 +15,12 @@ static inline ssize_t hooked_fall_back(int fd, bool out, void *buf, size_t len)
 {
 	struct iovec iov = { buf, len };
 	struct rsk_op op;
-	ssize_t n = RSK_UNSTEADY;
+	ssize_t n = RSK_SLOW_PATH;
 
 	if (rsk_fd_tracked(fd))
 		n = out ? rsk_fast_path_send(fd, &iov, 1, MSG_DONTWAIT) :
 			  rsk_fast_path_recv(fd, &iov, 1, MSG_DONTWAIT);
-	if (n != RSK_UNSTEADY)
+	if (n != RSK_SLOW_PATH)
 		return n;
 	if (rsk_op_begin(&op, fd, out ? RSK_OP_SEND : RSK_OP_RECV) == RSK_KERNEL) {
 		n = out ? send(fd, buf, len, MSG_DONTWAIT) : recv(fd, buf, len, MSG_DONTWAIT);
