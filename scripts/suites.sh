@@ -9,9 +9,9 @@ limited() # MINUTES COMMAND...
 	timeout -k 20 "${minutes}m" "$@"
 }
 
-ctests() # NAME MINUTES LABEL JOBS: the tests of a label
+ctests() # NAME MINUTES LABEL[,LABEL...] JOBS: the tests of these labels
 {
-	suite "$1" limited "$2" scripts/ctest.sh build -L "^$3\$" -j "$4"
+	suite "$1" limited "$2" scripts/ctest.sh build -L "^(${3//,/|})\$" -j "$4"
 }
 
 suites_prepare()
@@ -21,21 +21,19 @@ suites_prepare()
 	suite "build with gcc" limited 15 scripts/build.sh build -DCMAKE_C_COMPILER=gcc
 }
 
-# Behaviours spend more time in waiting than in computing: twice as many as there are processors. The
-# cases of scripts count as two each, but for those that only wait (test/real/cases.cmake).
+# Behaviours wait more than they compute: twice as many as there are processors run at once. The cases
+# of scripts count as two each, except those that only wait (test/real/cases.cmake). What is short, or
+# one long test, runs beside another suite.
 suites_short()
 {
 	local cores
 	cores=$(nproc)
-	ctests "units" 10 unit "$cores"
+	ctests "units; random programs, TCP against preloaded" 10 unit,differ "$cores"
 	ctests "behaviours, TCP against preloaded" 10 app $((cores * 2))
-	ctests "random programs, TCP against preloaded" 5 differ 1
 	ctests "real programs" 15 real 1
 	ctests "faults" 15 fault $((cores * 2))
-	ctests "hosts as network namespaces" 15 net $((cores * 2))
-	ctests "the tool" 10 tool $((cores * 2))
-	ctests "instructions per call" 10 guard "$cores"
-	ctests "teeth: what is wrong is noticed" 10 teeth "$cores"
+	ctests "hosts as network namespaces; the tool" 15 net,tool $((cores * 2))
+	ctests "instructions per call; teeth: what is wrong is noticed" 10 guard,teeth "$cores"
 	ctests "two hosts with RDMA devices, one boot" 10 rdma-boot 1
 }
 

@@ -76,7 +76,8 @@ class Listed(Teeth):
     def test_labels(self):
         """Each test is in one suite of scripts/suites.sh, and each label of a suite has tests."""
         text = (ROOT / "scripts/suites.sh").read_text(encoding="utf-8")
-        runs = re.findall(r'^\tctests "[^"]+" \d+ (\S+) ', text, re.M)
+        runs = [label for labels in re.findall(r'^\tctests "[^"]+" \d+ (\S+) ', text, re.M)
+                for label in labels.split(",")]
         parts = int(re.search(r"^RDMA_SHARDS=(\d+)$", text, re.M).group(1))
         runs += [f"rdma-part-{number}" for number in range(1, parts + 1)]
         self.assertGreater(len(runs), 10)
