@@ -37,7 +37,7 @@
 /* MUTANT: -DALL_AGAIN */
 /* MUTANT: -DANY_PATH */
 /* MUTANT: -DNO_TAIL */
-/* MUTANT: -DMAIL_UNCLOSED */
+/* MUTANT: -DMESSAGE_UNCLOSED */
 /* MUTANT: -DLEAD_FIRST */
 /* MUTANT: -DDIAL_UNNAMED */
 /* MUTANT: -DTAKE_UNNAMED */
@@ -258,7 +258,7 @@ inline lost(e, k)
 	:: !rails_up(e) -> broken(e)
 	:: else ->
 		say_lost(e, k);
-#ifdef WORD_UNCLOSED
+#ifdef MESSAGE_UNCLOSED
 		if
 		:: e == B -> open = 0; find_lead()
 		:: else

@@ -103,6 +103,19 @@ refute() # TITLE MODEL "SPIN ARGS" "CC ARGS" "PAN ARGS"; 0 when an error was fou
 	[ "${errors:-0}" != 0 ]
 }
 
+# The first macro of a MUTANT that its model never asks for; 1 when there is none.
+unknown_to() # MODEL "SPIN ARGS"
+{
+	local macro
+	for macro in $(grep -oE -- '-D[A-Za-z_0-9]+' <<<"$2"); do
+		if ! grep -v 'MUTANT:' "$1" | grep -qw -- "${macro#-D}"; then
+			echo "${macro#-D}"
+			return 0
+		fi
+	done
+	return 1
+}
+
 for model in "${models[@]}"; do
 	model=$(realpath "$model")
 	name=$(basename "$model" .pml)
@@ -117,6 +130,11 @@ for model in "${models[@]}"; do
 		prove "$name: $claim" "$model" "$cc" "-a $pan -N $claim"
 	done
 	for mutant in "${mutants[@]}"; do
+		if unknown=$(unknown_to "$model" "$mutant"); then
+			printf 'FAIL  %-44s the model does not name %s\n' "$name: $mutant" "$unknown"
+			failed=$((failed + 1))
+			continue
+		fi
 		caught=
 		refute "$name" "$model" "$mutant" "-DSAFETY -DNOCLAIM $cc" "${pan// -f/ }" && caught=safety
 		for claim in "${claims[@]}"; do
