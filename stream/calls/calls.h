@@ -30,10 +30,10 @@ void rsk_op_uncount(struct rsk_op *op);
 void rsk_pairing_due(struct rsk_stream *s, int fd);
 /*
  * chunked_send.c: sends a chunk of a large send before the stream is paired. Bytes or -errno;
- * -ESTALE: the stream is paired by now, send by the engine; -EPIPE, unless it is the @first chunk:
- * there is an error, which the next call takes.
+ * -ESTALE: the stream is paired by now, send by the engine. @pid: 0 for the first chunk, then the
+ * process that sent it, and two more results: -EPIPE, there is an error, which the next call takes;
+ * -ECHILD, this is the child of a fork in a signal handler, and the parent sends the rest.
  */
-ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags,
-			 bool first);
+ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, int pid);
 
 #endif

@@ -50,8 +50,7 @@ bool rsk_op_chunked(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	return true;
 }
 
-ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags,
-			 bool first)
+ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, int pid)
 {
 	struct pollfd look = { .fd = fd, .events = POLLOUT };
 	struct rsk_kernel_tcp k;
@@ -59,12 +58,11 @@ ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, i
 	struct iovec iov;
 	ssize_t n;
 
-	rsk_pairing_due(s, fd);
 	/*
 	 * An error that came after the first chunk is reported by the next call: this one must not
 	 * take it.
 	 */
-	if (!first && rsk_sys_ppoll(&look, 1, &(struct timespec){ 0 }, NULL) > 0 &&
+	if (pid && rsk_sys_ppoll(&look, 1, &(struct timespec){ 0 }, NULL) > 0 &&
 	    (look.revents & (POLLERR | POLLHUP)))
 		return -EPIPE;
 	/* Counted as in rsk_op_begin(), for this chunk alone. */
@@ -77,8 +75,14 @@ ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, i
 	iov.iov_len = rsk_iovcur_run(src, &p);
 	iov.iov_base = p;
 	rsk_kernel_tcp_init(&k, s, fd);
-	n = k.c.ops->send(&k.c, &iov, 1, iov.iov_len < PIECE_BYTES ? iov.iov_len : PIECE_BYTES,
-			  flags);
+	/* A handler that forks runs before the check, or after the chunk. */
+	rsk_sigdefer_enter();
+	if (pid && rsk_pid != pid)
+		n = -ECHILD;
+	else
+		n = k.c.ops->send(&k.c, &iov, 1,
+				  iov.iov_len < PIECE_BYTES ? iov.iov_len : PIECE_BYTES, flags);
+	rsk_sigdefer_exit();
 	atomic_fetch_sub(&s->plain.tx, 1);
 	if (n > 0) {
 		rsk_iovcur_advance(src, (size_t)n);

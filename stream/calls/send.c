@@ -142,13 +142,16 @@ static ssize_t send_failed(ssize_t n, int flags)
 	return n;
 }
 
-/* For a stream that is not paired. */
-static ssize_t send_chunk(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags,
-			  bool first)
+/*
+ * For a stream that is not paired. @fd: the call's; pairing is to know the program's own number, if
+ * that is still the stream's.
+ */
+static ssize_t send_chunk(struct rsk_op *op, int fd, struct rsk_iovcur *cur, int flags, int pid)
 {
 	if (rsk_iovcur_fills(cur))
 		return cur->fill->rc = -ENOSYS;
-	return rsk_chunked_send(s, fd, cur, flags & MSG_MORE, first);
+	rsk_pairing_due(op->s, rsk_fd_names(op->fd, op->s) ? op->fd : fd);
+	return rsk_chunked_send(op->s, fd, cur, flags & MSG_MORE, pid);
 }
 
 static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
@@ -158,13 +161,11 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 	bool dontwait;
 	size_t total = 0;
 	ssize_t n = 0;
-	int fd = op->fd;
+	int fd = op->fd, pid = rsk_pid;
 
 	w.active = false;
-	if (op->copy) {
-		rsk_wait_begin(&w, s, op->copy, RSK_WAKE_TX);
-		w.own_fd = true;
-	}
+	if (op->copy && rsk_wait_keep(&w, s, op->copy, RSK_WAKE_TX))
+		fd = op->copy;
 	dontwait = (flags & MSG_DONTWAIT) || rsk_stream_nonblock(s, fd);
 	for (;;) {
 		/*
@@ -178,9 +179,13 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 			n = n ? n : -EPIPE;
 			break;
 		}
-		n = paired ? rsk_stream_send_now(s, fd, cur,
-						 flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM)) :
-			     send_chunk(s, fd, cur, flags, !total);
+		if (total && __builtin_expect(rsk_pid != pid, 0))
+			n = -ECHILD;
+		else if (paired)
+			n = rsk_stream_send_now(s, fd, cur,
+						flags & (MSG_MORE | MSG_DONTROUTE | MSG_CONFIRM));
+		else
+			n = send_chunk(op, fd, cur, flags, total ? pid : 0);
 		if (n > 0) {
 			w.spun = false;
 			total += (size_t)n;
@@ -190,6 +195,13 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 		}
 		if (n == -ESTALE)
 			continue;
+		if (n == -ECHILD) {
+			/* The kernel's one call would have taken all before the handler ran. */
+			total += cur->left;
+			cur->left = 0;
+			n = 0;
+			break;
+		}
 		if ((n != -EAGAIN && n != -EINTR) || (dontwait && !paired))
 			break;
 		if (dontwait) {

@@ -78,6 +78,23 @@ void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t w
 
 static __thread uint32_t asleep;
 static __thread int asleep_fd; /* of the innermost call */
+static __thread int kept_fd;   /* by rsk_wait_keep(), of the innermost call; 0: none */
+
+bool rsk_wait_keep(struct rsk_wait *w, struct rsk_stream *s, int copy, uint32_t what)
+{
+	int outer = kept_fd;
+
+	kept_fd = copy;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (!rsk_fd_ours(copy)) { /* closed in the child of a fork in a signal handler before */
+		kept_fd = outer;
+		return false;
+	}
+	rsk_wait_begin(w, s, copy, what);
+	w->own_fd = w->kept = true;
+	w->outer_kept = outer;
+	return true;
+}
 
 bool rsk_wait_asleep(void)
 {
@@ -86,7 +103,7 @@ bool rsk_wait_asleep(void)
 
 bool rsk_wait_keeps(int fd)
 {
-	return asleep && fd == asleep_fd;
+	return (asleep && fd == asleep_fd) || (kept_fd && fd == kept_fd);
 }
 
 /*
@@ -503,6 +520,8 @@ void rsk_wait_end(struct rsk_wait *w)
 		rsk_own_close(rsk_fd_wait_end(w->fd_wait));
 	if (w->own_fd)
 		rsk_own_close(w->fd);
+	if (w->kept)
+		kept_fd = w->outer_kept;
 	if (w->edge)
 		rsk_own_close(w->edge);
 	learn(w);

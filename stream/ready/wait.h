@@ -38,7 +38,8 @@ struct rsk_wait {
 	 * since it is our own copy (own_fd), or since the closing thread makes a copy (fd_wait.h).
 	 */
 	int fd;
-	bool own_fd;
+	bool own_fd, kept; /* kept: as in rsk_wait_keep() */
+	int outer_kept;
 	struct rsk_fd_wait *fd_wait;
 	uint32_t what; /* RSK_WAKE_RX or RSK_WAKE_TX */
 	struct rsk_doorbell doorbell;
@@ -66,12 +67,18 @@ struct rsk_wait {
  * rsk_wait_asleep - True: this thread sleeps in a call of the library, and runs a signal handler
  * meanwhile. A fork there returns into that call in the child, too.
  *
- * rsk_wait_keeps - True: @fd is that call's copy of a descriptor.
+ * rsk_wait_keeps - True: @fd is the copy of a descriptor that this thread's call goes on with, asleep
+ * or not: a fork in a signal handler leaves it open in the child.
  */
 bool rsk_wait_asleep(void);
 bool rsk_wait_keeps(int fd);
 
 void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t what);
+/*
+ * rsk_wait_keep - The same with our own @copy of the descriptor, from the first try on; the wait
+ * closes it in the end. False, and nothing begun: it is gone.
+ */
+bool rsk_wait_keep(struct rsk_wait *w, struct rsk_stream *s, int copy, uint32_t what);
 int rsk_wait_more(struct rsk_wait *w);
 /* The same for a stream that has no ring yet: waits for the kernel alone. */
 int rsk_wait_tcp(struct rsk_wait *w);
