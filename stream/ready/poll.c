@@ -9,6 +9,7 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
+#include "by_time.h"
 #include "epoll.h"
 #include "full.h"
 #include "pairing.h"
@@ -49,9 +50,8 @@ struct set {
 	bool heard; /* a pairing descriptor had an event */
 	bool announced;
 	uint32_t nannounced; /* the items before this one */
-	bool by_time;	     /* as in wait.h */
-	sigset_t was;	     /* by_time: the thread's mask; signals come in the sleeps only */
-	void *memory;	     /* arena, if the set is large */
+	struct rsk_by_time by_time;
+	void *memory; /* arena, if the set is large */
 	struct pollfd small_fds[SMALL_SET * 2 + PAIRING_FDS];
 	struct item small_items[SMALL_SET];
 	struct rsk_doorbell small_doorbells[SMALL_SET];
@@ -102,10 +102,7 @@ static void set_fini(struct set *p)
 	if (p->memory)
 		rsk_arena_free(p->memory);
 	p->memory = NULL;
-	if (__builtin_expect(p->by_time, 0)) {
-		rsk_sys_rt_sigprocmask(SIG_SETMASK, &p->was, NULL);
-		p->by_time = false;
-	}
+	rsk_by_time_end(&p->by_time);
 }
 
 static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
@@ -210,38 +207,18 @@ static bool doorbell_for(struct set *p, struct rsk_link *l, uint32_t *index)
 	return true;
 }
 
-/*
- * From now on no doorbell is waited for, and no descriptor of a pairing. A signal between two
- * sleeps has to end the call, as one in the kernel's poll does: it stays pending until the next
- * sleep.
- */
+/* From now on no doorbell is waited for, and no descriptor of a pairing. */
 static void go_by_time(struct set *p)
 {
-	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
-	sigset_t all;
-
 	retract_all(p);
 	for (uint32_t i = 0; i < p->ndoorbells; i++)
 		rsk_doorbell_give(&p->doorbells[i]);
 	p->ndoorbells = p->npairing = 0;
 	p->rounds = PAIRING_ROUNDS;
-	memset(&all, 0xff, sizeof(all));
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		sigdelset(&all, faults[i]);
-	memset(&p->was, 0, sizeof(p->was));
-	rsk_sys_rt_sigprocmask(SIG_BLOCK, &all, &p->was);
-	p->by_time = true;
+	rsk_by_time_begin(&p->by_time);
 }
 
-/* The end of the next sleep. */
-static uint64_t next_check(const struct set *p, uint64_t until_ns)
-{
-	uint64_t check_ns = rsk_now_ns() + RSK_WAIT_CHECK_NS;
-
-	return p->npaired && check_ns < until_ns ? check_ns : until_ns;
-}
-
-/* After it: takes the completions that a doorbell would have reported. */
+/* After a sleep by time: takes the completions that a doorbell would have reported. */
 static void take_completions(const struct set *p)
 {
 	for (uint32_t i = 0; i < p->nitems; i++)
@@ -283,6 +260,7 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 	nfds_t n = p->n;
 	uint64_t now;
 	struct timespec ts = { 0 };
+	sigset_t own;
 	int saved = errno, rc;
 
 	memcpy(p->kernel, p->fds, p->n * sizeof(*p->kernel));
@@ -313,8 +291,8 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
 			ts.tv_nsec = (long)((until_ns - now) % 1000000000u);
 		}
 	}
-	if (__builtin_expect(p->by_time, 0) && !mask)
-		mask = &p->was;
+	if (!mask)
+		mask = rsk_by_time_mask(&p->by_time, &own);
 	rc = rsk_host->ppoll(p->kernel, n, sleep && until_ns == UINT64_MAX ? NULL : &ts, mask);
 	if (rc < 0)
 		rc = -errno;
@@ -459,7 +437,8 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 
 	p.nitems = p.ndoorbells = p.npaired = p.nepolls = p.npairing = p.rounds = 0;
 	p.nasked = 0;
-	p.announced = p.pairs = p.heard = p.by_time = false;
+	p.announced = p.pairs = p.heard = false;
+	p.by_time = (struct rsk_by_time){ 0 };
 	p.memory = NULL;
 	rc = set_init(&p, fds, n);
 	if (rc < 0)
@@ -478,7 +457,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			break;
 		final = (!p.npaired && !epolls) || last;
 		if (final || rc < 0) {
-			rc = ask(&p, final && !last, until, final ? mask : NULL);
+			rc = ask(&p, final && !last, until, final || p.by_time.on ? mask : NULL);
 			if (rc > 0 && epolls && !again) {
 				again = true;
 				continue;
@@ -499,12 +478,12 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 				break;
 		}
 		again = false;
-		if (p.npaired && !p.announced && !p.by_time && !spun) {
+		if (p.npaired && !p.announced && !p.by_time.on && !spun) {
 			spun = true;
 			if (spin(&p))
 				continue;
 		}
-		if (p.npaired && !p.announced && !p.by_time) {
+		if (p.npaired && !p.announced && !p.by_time.on) {
 			news = rsk_now_ns();
 			began = news - rsk_spin_spent_ns;
 			announce_all(&p);
@@ -516,14 +495,14 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		rsk_stats_add_shared(&rsk_stats_self()->sleeps, 1);
 		rsk_spun_tell();
 		wake_ns = relief_ns < until ? relief_ns : until;
-		if (p.by_time)
-			wake_ns = next_check(&p, wake_ns);
+		if (p.by_time.on && p.npaired)
+			wake_ns = rsk_by_time_check(wake_ns);
 		rc = ask(&p, true, wake_ns, mask);
-		if (rc == -EINVAL && !p.by_time && p.ndoorbells + p.npairing) {
+		if (rc == -EINVAL && !p.by_time.on && p.ndoorbells + p.npairing) {
 			go_by_time(&p);
 			continue;
 		}
-		if (p.by_time)
+		if (p.by_time.on)
 			take_completions(&p);
 		retract_all(&p);
 		spun = false;

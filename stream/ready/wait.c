@@ -108,12 +108,13 @@ bool rsk_wait_keeps(int fd)
 
 /*
  * ppoll() by way of libc, as a cancellation point. Returns its count or -errno and leaves errno as
- * it was. @fd: the descriptor of the call.
+ * it was.
  */
-static int sleep_on(int fd, struct pollfd *fds, nfds_t n, uint64_t until_ns)
+static int sleep_on(struct rsk_wait *w, struct pollfd *fds, nfds_t n, uint64_t until_ns)
 {
 	int outer_fd = asleep_fd;
 	struct timespec ts;
+	sigset_t mask;
 	uint64_t now, left;
 	int saved = errno, rc;
 
@@ -123,9 +124,10 @@ static int sleep_on(int fd, struct pollfd *fds, nfds_t n, uint64_t until_ns)
 		ts.tv_sec = (time_t)(left / 1000000000u);
 		ts.tv_nsec = (long)(left % 1000000000u);
 	}
-	asleep_fd = fd;
+	asleep_fd = w->fd;
 	asleep++;
-	rc = rsk_host->ppoll(fds, n, until_ns == UINT64_MAX ? NULL : &ts, NULL);
+	rc = rsk_host->ppoll(fds, n, until_ns == UINT64_MAX ? NULL : &ts,
+			     rsk_by_time_mask(&w->by_time, &mask));
 	asleep--;
 	asleep_fd = outer_fd;
 	if (rc < 0)
@@ -153,29 +155,20 @@ static int get_up(struct rsk_wait *w)
 	return 0;
 }
 
-/* @cut: rsk_sigdefer_cut before the first sleep. */
-static void go_by_time(struct rsk_wait *w, uint32_t cut)
-{
-	w->by_time = true;
-	w->cut = cut;
-}
-
 /*
  * The sleep of a wait by time, on the TCP socket alone. Below an RLIMIT_NOFILE of 1 ppoll() takes
  * no descriptor at all: then @tcp shows everything that was asked, and the caller finds out.
  */
-static int sleep_by_time(int fd, struct pollfd *tcp, uint64_t until_ns)
+static int sleep_by_time(struct rsk_wait *w, struct pollfd *tcp, uint64_t until_ns)
 {
-	uint64_t check_ns = rsk_now_ns() + RSK_WAIT_CHECK_NS;
+	uint64_t check_ns = rsk_by_time_check(until_ns);
 	int rc;
 
-	if (until_ns < check_ns)
-		check_ns = until_ns;
-	rc = sleep_on(fd, tcp, 1, check_ns);
+	rc = sleep_on(w, tcp, 1, check_ns);
 	if (rc != -EINVAL)
 		return rc;
 	tcp->revents = tcp->events;
-	return sleep_on(fd, NULL, 0, check_ns);
+	return sleep_on(w, NULL, 0, check_ns);
 }
 
 /*
@@ -184,13 +177,13 @@ static int sleep_by_time(int fd, struct pollfd *tcp, uint64_t until_ns)
  */
 static int await_refuge(struct rsk_wait *w)
 {
-	struct pollfd p = { .fd = w->by_time ? -1 : w->doorbell.fd, .events = POLLIN };
+	struct pollfd p = { .fd = w->by_time.on ? -1 : w->doorbell.fd, .events = POLLIN };
 	int rc;
 
 	while ((rc = get_up(w)) == 0 && !w->own_fd)
-		if (w->by_time) {
-			sleep_by_time(p.fd, &p, UINT64_MAX);
-		} else if (sleep_on(p.fd, &p, 1, UINT64_MAX) > 0) {
+		if (w->by_time.on) {
+			sleep_by_time(w, &p, UINT64_MAX);
+		} else if (sleep_on(w, &p, 1, UINT64_MAX) > 0) {
 			rsk_doorbell_rang(&w->doorbell);
 			rsk_doorbell_ready(&w->doorbell); /* before the next check */
 		}
@@ -329,13 +322,11 @@ static short tcp_events(struct rsk_wait *w)
 	return w->s->tx.state == RSK_TX_ONRING || held_back(w->s) ? 0 : POLLOUT;
 }
 
-/* @cut: rsk_sigdefer_cut before the sleep; by time, a handler may have run between two of them. */
+/* @cut: rsk_sigdefer_cut before the sleep. */
 static int not_slept(const struct rsk_wait *w, int rc, uint32_t cut)
 {
 	if (rc != -EINTR)
 		return rc;
-	if (w->by_time)
-		cut = w->cut;
 	return w->timed || rsk_sigdefer_cut != cut ? -EINTR : -ERESTART;
 }
 
@@ -355,13 +346,13 @@ int rsk_wait_tcp(struct rsk_wait *w)
 		w->begin_ns = rsk_now_ns();
 	if (!w->have_deadline)
 		read_deadline(w);
-	if (!w->by_time) {
-		rc = sleep_on(p.fd, &p, 1, w->deadline_ns);
+	if (!w->by_time.on) {
+		rc = sleep_on(w, &p, 1, w->deadline_ns);
 		if (rc == -EINVAL)
-			go_by_time(w, cut);
+			rsk_by_time_begin(&w->by_time);
 	}
-	if (w->by_time)
-		rc = rsk_sigdefer_cut != w->cut ? -EINTR : sleep_by_time(p.fd, &p, w->deadline_ns);
+	if (w->by_time.on)
+		rc = sleep_by_time(w, &p, w->deadline_ns);
 	if (!still_there(w))
 		return -EBADF;
 	if (rc < 0)
@@ -404,6 +395,7 @@ int rsk_wait_more(struct rsk_wait *w)
 	struct rsk_stats_process *me;
 	uint32_t cut = rsk_sigdefer_cut;
 	struct pollfd fds[2];
+	bool unread;
 	uint64_t until;
 	int rc;
 
@@ -416,9 +408,9 @@ int rsk_wait_more(struct rsk_wait *w)
 		w->begin_ns = rsk_now_ns();
 	w->in_time = false;
 	if (!w->announced) {
-		if (!w->doorbell.l && !w->by_time && rsk_doorbell_take(&w->doorbell, l) < 0)
-			go_by_time(w, cut);
-		if (!w->by_time) {
+		if (!w->doorbell.l && !w->by_time.on && rsk_doorbell_take(&w->doorbell, l) < 0)
+			rsk_by_time_begin(&w->by_time);
+		if (!w->by_time.on) {
 			rsk_doorbell_ready(&w->doorbell);
 			l->seg.rail.ops->announce(&l->seg.rail, s->sid, w->what, w->doorbell.index);
 		}
@@ -436,8 +428,11 @@ int rsk_wait_more(struct rsk_wait *w)
 	rc = lie_down(w);
 	if (rc < 0)
 		return rc;
-	if (__builtin_expect(w->peeked != 0, 0) && !w->edge && begin_edge(w))
-		return 0;
+	if (__builtin_expect(w->peeked != 0, 0) && !w->edge && !w->by_time.on) {
+		if (begin_edge(w))
+			return 0;
+		rsk_by_time_begin(&w->by_time);
+	}
 	if (!w->have_deadline)
 		read_deadline(w);
 	until = w->deadline_ns;
@@ -449,7 +444,8 @@ int rsk_wait_more(struct rsk_wait *w)
 	    rsk_stream_full_until(s) < until)
 		until = rsk_stream_full_until(s);
 	fds[0] = (struct pollfd){ .fd = w->fd, .events = tcp_events(w) };
-	if (!fds[0].events && w->what == RSK_WAKE_RX)
+	unread = w->peeked && !w->edge; /* by time: the kernel would report what is there */
+	if ((!fds[0].events && w->what == RSK_WAKE_RX) || __builtin_expect(unread, 0))
 		fds[0].fd = -1;
 	else if (__builtin_expect(w->edge != 0, 0))
 		fds[0] = (struct pollfd){ .fd = w->edge, .events = POLLIN };
@@ -457,17 +453,17 @@ int rsk_wait_more(struct rsk_wait *w)
 	me = rsk_stats_self();
 	rsk_stats_add_shared(&me->sleeps, 1);
 	rsk_spun_tell();
-	if (!w->by_time) {
-		rc = sleep_on(w->fd, fds, 2, until);
+	if (!w->by_time.on) {
+		rc = sleep_on(w, fds, 2, until);
 		if (rc == -EINVAL)
-			go_by_time(w, cut);
+			rsk_by_time_begin(&w->by_time);
 	}
-	if (w->by_time)
-		rc = rsk_sigdefer_cut != w->cut ? -EINTR : sleep_by_time(w->fd, fds, until);
+	if (w->by_time.on)
+		rc = sleep_by_time(w, fds, until);
 	w->announced = false;
-	w->spun = w->by_time;
+	w->spun = w->by_time.on;
 	w->news_ns = 0;
-	if (w->by_time && l->remote)
+	if (w->by_time.on && l->remote)
 		rsk_rdma_poll(true);
 	else if (rc > 0 && fds[1].revents) {
 		/*
@@ -499,9 +495,10 @@ int rsk_wait_more(struct rsk_wait *w)
 	if (rc == 0) {
 		if (rsk_now_ns() >= w->deadline_ns)
 			return -EAGAIN;
-		rsk_stream_fall_back_full(s, w->fd);
+		if (w->what == RSK_WAKE_TX)
+			rsk_stream_fall_back_full(s, w->fd);
 	}
-	return fds[0].revents ? 1 : 0;
+	return fds[0].revents || unread ? 1 : 0;
 }
 
 void rsk_wait_end(struct rsk_wait *w)
@@ -524,6 +521,7 @@ void rsk_wait_end(struct rsk_wait *w)
 		kept_fd = w->outer_kept;
 	if (w->edge)
 		rsk_own_close(w->edge);
+	rsk_by_time_end(&w->by_time);
 	learn(w);
 }
 

@@ -14,7 +14,7 @@
  * call returns what was moved so far, or else continues), -RSK_EKERNEL (the number is another
  * file's), or -errno. Between the announcement and the sleep it returns once so that the caller
  * checks again; only then does it sleep, and after every return from sleep the caller tries again.
- * No lack of descriptors is an error: the wait then goes on by time (RSK_WAIT_CHECK_NS).
+ * No lack of descriptors is an error: the wait then goes on by time (by_time.h).
  */
 #ifndef RSK_WAIT_H
 #define RSK_WAIT_H
@@ -22,14 +22,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "by_time.h"
 #include "link.h"
 #include "stream.h"
-
-/*
- * A wait without a doorbell checks the rings at this interval: no descriptor is left to make one,
- * or RLIMIT_NOFILE is lower than the number of descriptors that ppoll() would get.
- */
-#define RSK_WAIT_CHECK_NS 1000000u
 
 struct rsk_wait {
 	struct rsk_stream *s;
@@ -43,6 +38,7 @@ struct rsk_wait {
 	struct rsk_fd_wait *fd_wait;
 	uint32_t what; /* RSK_WAKE_RX or RSK_WAKE_TX */
 	struct rsk_doorbell doorbell;
+	struct rsk_by_time by_time; /* without a doorbell, to the end of the call */
 	/*
 	 * An epoll set of our own, which reports each arrival of bytes where earlier ones lie
 	 * unread; 0: none.
@@ -51,12 +47,10 @@ struct rsk_wait {
 	/* Between begin and end. False at the declaration; no other field need be set. */
 	bool active;
 	bool announced;
-	bool by_time; /* without a doorbell; stays so to the end of the call */
 	bool have_deadline;
 	bool timed;	      /* SO_RCVTIMEO / SO_SNDTIMEO is set: EINTR, never restarted */
 	bool spun;	      /* since the last sleep, or since bytes were moved */
 	bool in_time;	      /* the last spin succeeded */
-	uint32_t cut;	      /* by_time: rsk_sigdefer_cut when that began */
 	uint64_t peeked;      /* bytes that are there but do not satisfy the call */
 	uint64_t begin_ns;    /* 0: clock not read yet */
 	uint64_t news_ns;     /* when the doorbell that woke us was rung; 0: none did */

@@ -5,6 +5,7 @@
  */
 #include "app.h"
 
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 
@@ -101,6 +102,87 @@ CASE(poll_at_limit_signal, DIRECT, "100 signals, each ends the poll that it come
 	}
 	LOG("ended %d, signals %d", ended, signals);
 	app_sync();
+}
+
+CASE(ppoll_blocks_signals, DIRECT, "a signal that ppoll() blocks does not end it")
+{
+	int fds[3], ended = 0;
+	struct timespec time = { .tv_nsec = 20000000 };
+	struct pollfd pfd[3];
+	sigset_t mask;
+
+	app_open_more(WARM, fds, 2);
+	fds[2] = (int)MUST(eventfd(0, 0));
+	for (int i = 0; i < 3; i++)
+		pfd[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	MUST((long)signal(SIGALRM, on_signal));
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGALRM);
+	limit_fds(3);
+	for (int i = 0; i < 20; i++) {
+		struct itimerval timer = { .it_value.tv_usec = 3000 + i * 37 };
+
+		MUST(setitimer(ITIMER_REAL, &timer, NULL));
+		ended += ppoll(pfd, 3, &time, &mask) < 0;
+	}
+	LOG("ended %d, signals %d", ended, signals);
+	app_sync();
+}
+
+CASE(recv_signal, DIRECT, "100 signals, each ends the recv with SO_RCVTIMEO that it comes into")
+{
+	struct timeval time = { .tv_sec = 4 };
+	struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	int fd = app_open(WARM), ended = 0;
+	char c;
+
+	MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
+	MUST(sigaction(SIGALRM, &act, NULL));
+	limit_fds(1);
+	for (int i = 0; i < 100; i++) {
+		struct itimerval timer = { .it_value.tv_usec = 3000 + i * 37 };
+
+		MUST(setitimer(ITIMER_REAL, &timer, NULL));
+		ended += recv(fd, &c, 1, 0) < 0 && errno == EINTR;
+	}
+	LOG("ended %d, signals %d", ended, signals);
+	app_sync();
+}
+
+static int64_t cpu_ms(void)
+{
+	struct timespec now;
+
+	MUST(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now));
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+CASE(peek_waits, DIRECT, "recv(MSG_PEEK | MSG_WAITALL) sleeps over bytes that are not enough")
+{
+	int fd = app_open(WARM);
+
+	for (int i = 0; i < 2; i++) {
+		char text[11] = "";
+
+		if (SRV) {
+			int64_t began;
+
+			limit_fds(1);
+			app_sync();
+			began = cpu_ms();
+			R(recv(fd, text, 10, MSG_PEEK | MSG_WAITALL));
+			LOG("%s, asleep %d", text, cpu_ms() - began < 100);
+			app_hear(fd, 10);
+		} else {
+			/* The second time the first bytes come by TCP. */
+			R(send(fd, "first", 5, i ? MSG_ZEROCOPY : 0));
+			app_sync();
+			usleep(300000);
+			SAY(fd, "other");
+		}
+		app_sync();
+	}
+	app_close(fd);
 }
 
 static void poll_one(void *arg)
