@@ -36,8 +36,8 @@ include(Floors)
 # is in librsock.so, service the part that only programs have.
 set(RSK_FOLDER_verbs fabric/verbs)
 set(RSK_FOLDER_chaos fabric)
-set(RSK_MODULES_stream stream/base stream/ring stream/link stream/socket stream/pair stream/remote stream/ready
-	stream/fallback stream/calls)
+set(RSK_MODULES_stream stream/base stream/ring stream/link stream/socket stream/pair stream/remote
+	stream/ready stream/epoll stream/poll stream/fallback stream/calls)
 set(RSK_MODULES_mapper mapper/wire mapper/peer mapper/stats)
 set(RSK_MODULES_service mapper/pm mapper/host mapper/config mapper/policy mapper/local)
 set(RSK_MODULES_tools tools/lib tools/launch tools/view tools/commands)

@@ -20,6 +20,7 @@
 #include "stream.h"
 #include "tuple.h"
 #include "upcalls.h"
+#include "timeouts.h"
 #include "wait.h"
 
 /* The entry was @w and is removed from the table. @open: the number still leads to its file. */

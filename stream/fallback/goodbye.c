@@ -91,7 +91,7 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	bool unread;
 	int owed;
 
-	rsk_pairing_forget(s);
+	rsk_pairing_forget(s, fd >= 0); /* a close, which holds no lock */
 	if (rsk_stream_phase(s) != RSK_PHASE_PAIRED)
 		return;
 	rsk_resets_linger(s, fd, &l);

@@ -124,7 +124,7 @@ void rsk_stream_apply(struct rsk_stream *s, int fd)
 	if (wake)
 		rsk_upcalls->changed(s);
 	else if (off)
-		rsk_pairing_forget(s);
+		rsk_pairing_forget(s, false);
 }
 
 /*

@@ -47,10 +47,11 @@ static inline bool rsk_stream_is_paired_now(const struct rsk_stream *s)
 uint32_t rsk_pairing_watch(struct rsk_stream *s, int fd, bool heard, struct pollfd *out,
 			   uint32_t room);
 /*
- * Withdraws the stream's offer from the registry. The caller may hold the pairing lock; if another
- * thread has it, the offer stays, and the next call, at the latest that of close(), tries again.
+ * Withdraws the stream's offer from the registry. The caller may hold the pairing lock. If another
+ * thread has it: with @wait, for callers that hold no lock, this waits for it; without, the offer
+ * stays, and the next call tries again, at the latest that of close(), which waits.
  */
-void rsk_pairing_forget(struct rsk_stream *s);
+void rsk_pairing_forget(struct rsk_stream *s, bool wait);
 void rsk_pairing_sweep(void); /* a link has lost its last stream */
 /* Around a fork: in the parent before it; then in the parent, and in the child. */
 void rsk_pairing_fork(void);

@@ -54,14 +54,16 @@ void rsk_place_leave(void)
 	place.pid = 0;
 }
 
-void rsk_pairing_forget(struct rsk_stream *s)
+void rsk_pairing_forget(struct rsk_stream *s, bool wait)
 {
 	bool held = rsk_lock_mine(&place.lock);
 
 	if (!s->pairing.posted_nonce)
 		return;
 	if (place.pid == rsk_pid) {
-		if (!held && !rsk_pairing_try())
+		if (!held && wait)
+			rsk_pairing_take();
+		else if (!held && !rsk_pairing_try())
 			return;
 		rsk_registry_withdraw(&place.registry, &s->tuple, s->pairing.posted_nonce);
 		if (!held)
@@ -79,7 +81,7 @@ void rsk_stream_untrack(struct rsk_stream *s, enum rsk_reason why)
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_REFUSED, why);
 	rsk_stats_set_reason(s->rec, why);
 	rsk_stats_given_up(s->rec);
-	rsk_pairing_forget(s);
+	rsk_pairing_forget(s, false);
 	atomic_store(&s->phase, RSK_PHASE_UNTRACKED);
 	rsk_fd_replace((uintptr_t)s | RSK_FD_TRACKED, (uintptr_t)s);
 }

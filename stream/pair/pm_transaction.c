@@ -490,7 +490,7 @@ static void on_ack(struct rsk_link *l, const struct rsk_link_msg *m, const struc
 	if (!s)
 		return;
 	if (!s->connecting_side) {
-		rsk_pairing_forget(s);
+		rsk_pairing_forget(s, false);
 		paired(s);
 	}
 	rsk_stream_unpin(s);

@@ -3,8 +3,8 @@
 #include "full.h"
 
 #include "credit.h"
-#include "epoll.h"
 #include "links.h"
+#include "upcall.h"
 
 #define WORTH_RINGS 4
 
@@ -83,7 +83,7 @@ bool rsk_stream_fall_back_full(struct rsk_stream *s, int fd)
 	rsk_unlock(&s->tx_lock);
 	if (moved) {
 		rsk_stream_notify(s, RSK_WAKE_RX);
-		rsk_epoll_stream_event(s); /* waiters for room there have TCP's now */
+		rsk_upcalls->changed(s); /* waiters for room there have TCP's now */
 	}
 	rsk_sigdefer_exit();
 	return moved;

@@ -8,11 +8,11 @@
 
 #include <rsock/sys.h>
 
-#include "epoll.h"
 #include "links.h"
 #include "owner.h"
 #include "stream.h"
 #include "tuple.h"
+#include "upcall.h"
 
 /*
  * The peer may only have shut its sending half: true if no process holds its socket any more. When
@@ -84,7 +84,7 @@ bool rsk_peer_reset(struct rsk_stream *s, int fd, int err, bool told)
 	rsk_unlock(&s->tx_lock);
 	atomic_store(&s->wr_shut, 1);
 	rsk_sys_shutdown(fd, SHUT_RDWR);
-	rsk_epoll_stream_event(s); /* no waiter needs to wait for room any longer */
+	rsk_upcalls->changed(s); /* no waiter needs to wait for room any longer */
 	return true;
 }
 

@@ -3,11 +3,9 @@
 #include "wait.h"
 
 #include <errno.h>
-#include <linux/tcp.h>
 #include <stddef.h>
 #include <sys/single_threaded.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
 #include <rsock/sys.h>
 
@@ -16,6 +14,7 @@
 #include "rdma.h"
 #include "spin.h"
 #include "stream.h"
+#include "timeouts.h"
 
 static _Atomic(uint32_t) *budget_of(struct rsk_wait *w)
 {
@@ -239,45 +238,6 @@ static int lie_down(struct rsk_wait *w)
 	return rsk_fd_names(w->fd, w->s) ? 0 : -EBADF;
 }
 
-static uint64_t kernel_timeout(int fd, int name)
-{
-	struct timeval tv = { 0 };
-	socklen_t len = sizeof(tv);
-
-	if (rsk_sys_getsockopt(fd, SOL_SOCKET, name, &tv, &len) < 0)
-		return 0;
-	/* No wait lasts as long as this: larger values mean for ever. */
-	if ((uint64_t)tv.tv_sec >= UINT64_MAX / 4000000000u)
-		return 1;
-	return (uint64_t)tv.tv_sec * 1000000u + (uint64_t)tv.tv_usec + 1;
-}
-
-void rsk_stream_timeout_set(struct rsk_stream *s, int fd, bool recv)
-{
-	atomic_store_explicit(recv ? &s->timeouts.rx : &s->timeouts.tx,
-			      kernel_timeout(fd, recv ? SO_RCVTIMEO : SO_SNDTIMEO),
-			      memory_order_relaxed);
-}
-
-/* Microseconds; 0: for ever. */
-static uint64_t timeout_of(struct rsk_wait *w)
-{
-	bool recv = w->what == RSK_WAKE_RX;
-	_Atomic(uint64_t) *known = recv ? &w->s->timeouts.rx : &w->s->timeouts.tx;
-	uint64_t us = atomic_load_explicit(known, memory_order_relaxed), unknown = 0;
-
-	if (rsk_kin_shares(&w->s->fork.kin)) {
-		us = kernel_timeout(w->fd, recv ? SO_RCVTIMEO : SO_SNDTIMEO);
-	} else if (!us) {
-		us = kernel_timeout(w->fd, recv ? SO_RCVTIMEO : SO_SNDTIMEO);
-		if (!atomic_compare_exchange_strong_explicit(known, &unknown, us,
-							     memory_order_relaxed,
-							     memory_order_relaxed))
-			us = unknown;
-	}
-	return us ? us - 1 : 0;
-}
-
 static void read_deadline(struct rsk_wait *w)
 {
 	uint64_t us;
@@ -288,7 +248,7 @@ static void read_deadline(struct rsk_wait *w)
 		w->deadline_ns = w->begin_ns;
 		return;
 	}
-	us = timeout_of(w);
+	us = rsk_stream_timeout(w->s, w->fd, w->what == RSK_WAKE_RX);
 	if (us) {
 		w->deadline_ns = w->begin_ns + us * 1000u;
 		w->timed = true;

@@ -78,9 +78,6 @@ int rsk_wait_more(struct rsk_wait *w);
 int rsk_wait_tcp(struct rsk_wait *w);
 void rsk_wait_end(struct rsk_wait *w);
 
-/* SO_RCVTIMEO (@recv) or SO_SNDTIMEO of @fd was set: reads the kernel's value. */
-void rsk_stream_timeout_set(struct rsk_stream *s, int fd, bool recv);
-
 /*
  * A non-blocking send found no room: epoll sets that watch the stream are to be notified when there
  * is.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * calls.pml - model, checked by run.sh, of news of a stream for an epoll set whose lock is not held
- * (stream/ready/epoll.c rsk_reg_call(), rsk_epoll_take_called(); stream/ready/epoll_wait.c). A
+ * (stream/epoll/epoll.c rsk_reg_call(), rsk_epoll_take_called(); stream/epoll/epoll_wait.c). A
  * thread that drains a ready map calls the registration, under the chain lock: it marks it called;
  * if it was not marked, pushes it on the set's list; then checks for sleepers and notifies them. A
  * waiting thread takes the list and the marks, checks the rings of what it took, counts itself as a

@@ -8,54 +8,14 @@
 
 #include <rsock/sys.h>
 
-#include "arena.h"
-#include "by_time.h"
 #include "epoll.h"
 #include "full.h"
-#include "pairing.h"
+#include "poll_set.h"
 #include "rdma.h"
 #include "ready.h"
 #include "spin.h"
 #include "stream.h"
 #include "wait.h"
-
-#define OUT_EVENTS (POLLOUT | POLLWRNORM)
-#define SMALL_SET 32
-/*
- * Limits for streams that are being paired: how many of their descriptors the kernel polls as well,
- * and how many pairing rounds one call makes.
- */
-#define PAIRING_FDS 4
-#define PAIRING_ROUNDS 16
-
-struct item {
-	nfds_t at;
-	struct rsk_stream *s; /* pinned */
-	bool paired;
-	uint32_t doorbell; /* index in doorbells[] */
-};
-
-struct set {
-	struct pollfd *fds;
-	struct pollfd *kernel; /* [n + doorbells + PAIRING_FDS] */
-	nfds_t n;
-	struct item *items;
-	uint32_t nitems, npaired, nepolls, room;
-	nfds_t nasked;			/* entries with an fd */
-	struct rsk_doorbell *doorbells; /* one for each link; there are at most as many as items */
-	uint32_t ndoorbells;
-	struct pollfd pairing[PAIRING_FDS];
-	uint32_t npairing, rounds;
-	bool pairs; /* one of them is being paired */
-	bool heard; /* a pairing descriptor had an event */
-	bool announced;
-	uint32_t nannounced; /* the items before this one */
-	struct rsk_by_time by_time;
-	void *memory; /* arena, if the set is large */
-	struct pollfd small_fds[SMALL_SET * 2 + PAIRING_FDS];
-	struct item small_items[SMALL_SET];
-	struct rsk_doorbell small_doorbells[SMALL_SET];
-};
 
 bool rsk_poll_concerns(const struct pollfd *fds, nfds_t n)
 {
@@ -65,161 +25,8 @@ bool rsk_poll_concerns(const struct pollfd *fds, nfds_t n)
 	return false;
 }
 
-static uint32_t wakes(short events)
-{
-	uint32_t what = RSK_WAKE_RX;
-
-	if (events & OUT_EVENTS)
-		what |= RSK_WAKE_TX;
-	return what;
-}
-
-static void retract_all(struct set *p)
-{
-	for (uint32_t i = 0; p->announced && i < p->nannounced; i++) {
-		struct item *it = &p->items[i];
-
-		if (it->paired)
-			it->s->link->seg.rail.ops->retract(&it->s->link->seg.rail, it->s->sid,
-							   wakes(p->fds[it->at].events),
-							   p->doorbells[it->doorbell].index);
-	}
-	p->announced = false;
-}
-
-/* Cleanup handler: also runs when the thread is cancelled in its sleep. */
-static void set_fini(struct set *p)
-{
-	retract_all(p);
-	for (uint32_t i = 0; i < p->ndoorbells; i++)
-		rsk_doorbell_give(&p->doorbells[i]);
-	for (uint32_t i = 0; i < p->nitems; i++) {
-		if (!p->items[i].paired)
-			atomic_fetch_sub(&p->items[i].s->plain.rx, 1);
-		rsk_stream_unpin(p->items[i].s);
-	}
-	p->nitems = p->ndoorbells = 0;
-	if (p->memory)
-		rsk_arena_free(p->memory);
-	p->memory = NULL;
-	rsk_by_time_end(&p->by_time);
-}
-
-static int set_init(struct set *p, struct pollfd *fds, nfds_t n)
-{
-	uint32_t tracked = 0;
-
-	p->fds = fds;
-	p->n = n;
-	for (nfds_t i = 0; i < n; i++) {
-		p->nasked += fds[i].fd >= 0;
-		tracked += fds[i].fd >= 0 && rsk_fd_tracked(fds[i].fd);
-	}
-	p->kernel = p->small_fds;
-	p->items = p->small_items;
-	p->doorbells = p->small_doorbells;
-	if (n > SMALL_SET) {
-		size_t fd_bytes = (n + tracked + PAIRING_FDS) * sizeof(struct pollfd);
-
-		fd_bytes = (fd_bytes + 63) & ~63ul;
-		p->memory = rsk_arena_alloc_raw(fd_bytes + tracked * sizeof(struct item) +
-						tracked * sizeof(struct rsk_doorbell));
-		if (!p->memory)
-			return -ENOMEM;
-		p->kernel = p->memory;
-		p->items = (struct item *)(void *)((uint8_t *)p->memory + fd_bytes);
-		p->doorbells = (struct rsk_doorbell *)(void *)(p->items + tracked);
-	}
-	p->room = tracked;
-	for (nfds_t i = 0; i < n && p->nitems < tracked; i++) {
-		struct rsk_stream *s;
-		bool paired;
-
-		if (fds[i].fd < 0 || !rsk_fd_tracked(fds[i].fd))
-			continue;
-		if (rsk_fd_word(fds[i].fd) & RSK_FD_EPOLL) {
-			p->nepolls++;
-			continue;
-		}
-		s = rsk_stream_of(fds[i].fd);
-		if (!s)
-			continue;
-		paired = rsk_stream_phase(s) == RSK_PHASE_PAIRED;
-		if (!paired) {
-			/*
-			 * As in rsk_op_begin(): counted, so that the peer is not told that this end
-			 * watches the ring.
-			 */
-			atomic_fetch_add(&s->plain.rx, 1);
-			atomic_thread_fence(memory_order_seq_cst);
-			if (rsk_stream_phase(s) == RSK_PHASE_PAIRED) {
-				atomic_fetch_sub(&s->plain.rx, 1);
-				paired = true;
-			}
-			p->pairs |= rsk_stream_is_paired_now(s);
-		}
-		p->items[p->nitems++] = (struct item){ .at = i, .s = s, .paired = paired };
-		p->npaired += paired;
-	}
-	return 0;
-}
-
-/*
- * Continues the pairing of streams in the list while this call waits for them, so that it takes as
- * many messages as the pairing has, not as many calls of the two programs. A program that exchanges
- * a first message, and then forks, is paired by then.
- */
-static void pair_on(struct set *p)
-{
-	bool heard = p->heard;
-
-	p->npairing = 0;
-	p->heard = false;
-	if (p->rounds++ >= PAIRING_ROUNDS)
-		return;
-	for (uint32_t i = 0; i < p->nitems; i++) {
-		struct item *it = &p->items[i];
-
-		if (it->paired)
-			continue;
-		p->npairing += rsk_pairing_watch(it->s, p->fds[it->at].fd, heard,
-						 p->pairing + p->npairing,
-						 PAIRING_FDS - p->npairing);
-		if (rsk_stream_phase(it->s) != RSK_PHASE_PAIRED)
-			continue;
-		atomic_fetch_sub(&it->s->plain.rx, 1);
-		it->paired = true;
-		p->npaired++;
-	}
-}
-
-/* @index: where the doorbell was the last time. False: no descriptor is left. */
-static bool doorbell_for(struct set *p, struct rsk_link *l, uint32_t *index)
-{
-	if (*index < p->ndoorbells && p->doorbells[*index].l == l)
-		return true;
-	for (*index = 0; *index < p->ndoorbells; ++*index)
-		if (p->doorbells[*index].l == l)
-			return true;
-	if (rsk_doorbell_take(&p->doorbells[p->ndoorbells], l) < 0)
-		return false;
-	rsk_doorbell_ready(&p->doorbells[p->ndoorbells++]);
-	return true;
-}
-
-/* From now on no doorbell is waited for, and no descriptor of a pairing. */
-static void go_by_time(struct set *p)
-{
-	retract_all(p);
-	for (uint32_t i = 0; i < p->ndoorbells; i++)
-		rsk_doorbell_give(&p->doorbells[i]);
-	p->ndoorbells = p->npairing = 0;
-	p->rounds = PAIRING_ROUNDS;
-	rsk_by_time_begin(&p->by_time);
-}
-
 /* After a sleep by time: takes the completions that a doorbell would have reported. */
-static void take_completions(const struct set *p)
+static void take_completions(const struct rsk_poll_set *p)
 {
 	for (uint32_t i = 0; i < p->nitems; i++)
 		if (p->items[i].paired && p->items[i].s->link->remote) {
@@ -228,34 +35,11 @@ static void take_completions(const struct set *p)
 		}
 }
 
-static void announce_all(struct set *p)
-{
-	p->nannounced = 0;
-	p->announced = true;
-	for (uint32_t i = 0; i < p->ndoorbells; i++)
-		rsk_doorbell_ready(&p->doorbells[i]);
-	for (uint32_t i = 0; i < p->nitems; i++) {
-		struct item *it = &p->items[i];
-
-		if (!it->paired)
-			continue;
-		if (!doorbell_for(p, it->s->link, &it->doorbell)) {
-			go_by_time(p);
-			return;
-		}
-		it->s->link->seg.rail.ops->announce(&it->s->link->seg.rail, it->s->sid,
-						    wakes(p->fds[it->at].events),
-						    p->doorbells[it->doorbell].index);
-		p->nannounced = i + 1;
-	}
-	atomic_thread_fence(memory_order_seq_cst);
-}
-
 /*
  * Fills the kernel's copy of the list and polls it; with @sleep until @until_ns. Returns the
  * kernel's count or -errno.
  */
-static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mask)
+static int ask(struct rsk_poll_set *p, bool sleep, uint64_t until_ns, const sigset_t *mask)
 {
 	nfds_t n = p->n;
 	uint64_t now;
@@ -304,7 +88,7 @@ static int ask(struct set *p, bool sleep, uint64_t until_ns, const sigset_t *mas
  * True: the kernel reports an event for a stream whose bytes come by the ring, and the number now
  * belongs to another file, whose events are stored.
  */
-static bool is_another(const struct item *it, struct pollfd *f, short told)
+static bool is_another(const struct rsk_poll_item *it, struct pollfd *f, short told)
 {
 	struct pollfd anew = *f;
 
@@ -316,7 +100,7 @@ static bool is_another(const struct item *it, struct pollfd *f, short told)
 }
 
 /* Merges the streams' events with the kernel's. Returns the number of ready fds. */
-static int merge(struct set *p)
+static int merge(struct rsk_poll_set *p)
 {
 	int ready = 0;
 
@@ -339,7 +123,7 @@ static int merge(struct set *p)
  * For a list of paired streams only. Returns the number of ready fds; -1: the kernel has to be
  * asked.
  */
-static int rings_alone(struct set *p)
+static int rings_alone(struct rsk_poll_set *p)
 {
 	uint64_t now;
 	int ready = 0;
@@ -361,7 +145,7 @@ static int rings_alone(struct set *p)
 
 static bool ring_stirs(void *arg)
 {
-	const struct set *p = arg;
+	const struct rsk_poll_set *p = arg;
 
 	for (uint32_t i = 0; i < p->nitems; i++)
 		if (p->items[i].paired && rsk_stream_stirs(p->items[i].s, RSK_WAKE_RX))
@@ -372,7 +156,7 @@ static bool ring_stirs(void *arg)
 /* The spin budget of this thread's polls, adjusted by each wait. */
 static __thread uint32_t spin_ns = UINT32_MAX;
 
-static bool spin(struct set *p)
+static bool spin(struct rsk_poll_set *p)
 {
 	bool same_cpu = false;
 
@@ -387,7 +171,7 @@ static bool spin(struct set *p)
  * A writer that waits for a full ring falls back to TCP after a while. Returns the earliest such
  * time; with @now, lets the writers whose time has come fall back.
  */
-static uint64_t relief(struct set *p, bool now)
+static uint64_t relief(struct rsk_poll_set *p, bool now)
 {
 	uint64_t at = UINT64_MAX;
 
@@ -395,7 +179,7 @@ static uint64_t relief(struct set *p, bool now)
 		struct pollfd *f = &p->fds[p->items[i].at];
 		struct rsk_stream *s = p->items[i].s;
 
-		if (!p->items[i].paired || !(f->events & OUT_EVENTS) ||
+		if (!p->items[i].paired || !(f->events & RSK_POLL_OUT_EVENTS) ||
 		    s->tx.state != RSK_TX_ONRING)
 			continue;
 		if (now)
@@ -410,7 +194,7 @@ static uint64_t relief(struct set *p, bool now)
 }
 
 /* Brings up to date what the epoll sets in the list show the kernel. True: they hold streams. */
-static bool look_at_epolls(struct set *p, uint64_t *until_ns)
+static bool look_at_epolls(struct rsk_poll_set *p, uint64_t *until_ns)
 {
 	uint32_t left = p->nepolls;
 	bool streams = false;
@@ -425,7 +209,7 @@ static bool look_at_epolls(struct set *p, uint64_t *until_ns)
 
 int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
-	struct set p __attribute__((cleanup(set_fini)));
+	struct rsk_poll_set p __attribute__((cleanup(rsk_poll_set_fini)));
 	bool at_once = timeout && !timeout->tv_sec && !timeout->tv_nsec, spun = false, epolls;
 	/*
 	 * An epoll set that shows an event is checked once more: events that make nothing ready are
@@ -435,12 +219,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns, wake_ns;
 	int rc;
 
-	p.nitems = p.ndoorbells = p.npaired = p.nepolls = p.npairing = p.rounds = 0;
-	p.nasked = 0;
-	p.announced = p.pairs = p.heard = false;
-	p.by_time = (struct rsk_by_time){ 0 };
-	p.memory = NULL;
-	rc = set_init(&p, fds, n);
+	rc = rsk_poll_set_init(&p, fds, n);
 	if (rc < 0)
 		return rc;
 	if (timeout && !at_once)
@@ -450,7 +229,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 
 		look_ns = UINT64_MAX;
 		if (p.pairs && !last)
-			pair_on(&p);
+			rsk_poll_set_pair(&p);
 		epolls = look_at_epolls(&p, &look_ns);
 		rc = rings_alone(&p);
 		if (rc > 0)
@@ -465,7 +244,8 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			if (rc < 0) {
 				if (rc != -EINVAL || !p.npairing)
 					return rc;
-				go_by_time(&p); /* below RLIMIT_NOFILE there is no room for those */
+				/* below RLIMIT_NOFILE there is no room for those */
+				rsk_poll_set_go_by_time(&p);
 				continue;
 			}
 			p.heard = rc > 0 && p.npairing;
@@ -486,7 +266,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		if (p.npaired && !p.announced && !p.by_time.on) {
 			news = rsk_now_ns();
 			began = news - rsk_spin_spent_ns;
-			announce_all(&p);
+			rsk_poll_set_announce(&p);
 			continue; /* check once more, then sleep */
 		}
 		relief_ns = relief(&p, false);
@@ -499,12 +279,12 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			wake_ns = rsk_by_time_check(wake_ns);
 		rc = ask(&p, true, wake_ns, mask);
 		if (rc == -EINVAL && !p.by_time.on && p.ndoorbells + p.npairing) {
-			go_by_time(&p);
+			rsk_poll_set_go_by_time(&p);
 			continue;
 		}
 		if (p.by_time.on)
 			take_completions(&p);
-		retract_all(&p);
+		rsk_poll_set_retract(&p);
 		spun = false;
 		news = rsk_now_ns();
 		for (uint32_t i = 0; i < p.ndoorbells; i++)
