@@ -34,7 +34,8 @@ void rsk_poll_set_retract(struct rsk_poll_set *p)
 
 void rsk_poll_set_fini(struct rsk_poll_set *p)
 {
-	rsk_poll_set_retract(p);
+	if (p->announced)
+		rsk_poll_set_retract(p);
 	for (uint32_t i = 0; i < p->ndoorbells; i++)
 		rsk_doorbell_give(&p->doorbells[i]);
 	for (uint32_t i = 0; i < p->nitems; i++) {
@@ -52,18 +53,20 @@ void rsk_poll_set_fini(struct rsk_poll_set *p)
 int rsk_poll_set_init(struct rsk_poll_set *p, struct pollfd *fds, nfds_t n)
 {
 	uint32_t tracked = 0;
+	nfds_t asked = 0;
 
 	p->fds = fds;
 	p->n = n;
 	p->nitems = p->npaired = p->nepolls = p->ndoorbells = p->npairing = p->rounds = 0;
-	p->nasked = 0;
 	p->pairs = p->heard = p->announced = false;
-	p->by_time = (struct rsk_by_time){ 0 };
+	p->by_time.on = false;
 	p->memory = NULL;
-	for (nfds_t i = 0; i < n; i++) {
-		p->nasked += fds[i].fd >= 0;
-		tracked += fds[i].fd >= 0 && rsk_fd_tracked(fds[i].fd);
-	}
+	for (nfds_t i = 0; i < n; i++)
+		if (fds[i].fd >= 0) {
+			asked++;
+			tracked += rsk_fd_tracked(fds[i].fd);
+		}
+	p->nasked = asked;
 	p->kernel = p->small_fds;
 	p->items = p->small_items;
 	p->doorbells = p->small_doorbells;
@@ -99,8 +102,7 @@ int rsk_poll_set_init(struct rsk_poll_set *p, struct pollfd *fds, nfds_t n)
 			 * watches the ring.
 			 */
 			atomic_fetch_add(&s->plain.rx, 1);
-			atomic_thread_fence(memory_order_seq_cst);
-			if (rsk_stream_phase(s) == RSK_PHASE_PAIRED) {
+			if (atomic_load(&s->phase) == RSK_PHASE_PAIRED) {
 				atomic_fetch_sub(&s->plain.rx, 1);
 				paired = true;
 			}

@@ -34,18 +34,14 @@ void rsk_by_time_begin(struct rsk_by_time *t)
 	t->on = true;
 }
 
-void rsk_by_time_end(struct rsk_by_time *t)
+void rsk_by_time_restore(struct rsk_by_time *t)
 {
-	if (!t->on)
-		return;
 	t->on = false;
 	change_mask(SIG_SETMASK, t->mask);
 }
 
-const sigset_t *rsk_by_time_mask(const struct rsk_by_time *t, sigset_t *set)
+const sigset_t *rsk_by_time_fill(const struct rsk_by_time *t, sigset_t *set)
 {
-	if (!t->on)
-		return NULL;
 	memset(set, 0, sizeof(*set));
 	memcpy(set, &t->mask, sizeof(t->mask));
 	return set;

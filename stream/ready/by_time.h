@@ -16,17 +16,28 @@
 
 #define RSK_BY_TIME_NS 1000000u
 
-/* All zero: not by time. */
 struct rsk_by_time {
-	bool on;
+	bool on;       /* false at first; no other field need be set */
 	uint64_t mask; /* of the thread, before; in the kernel's form */
 };
 
 void rsk_by_time_begin(struct rsk_by_time *t);
+void rsk_by_time_restore(struct rsk_by_time *t);
+const sigset_t *rsk_by_time_fill(const struct rsk_by_time *t, sigset_t *set);
+
 /* Gives the thread its mask back. Idempotent. */
-void rsk_by_time_end(struct rsk_by_time *t);
+static inline void rsk_by_time_end(struct rsk_by_time *t)
+{
+	if (__builtin_expect(t->on, 0))
+		rsk_by_time_restore(t);
+}
+
 /* The mask for the next sleep, in *@set; NULL: the thread's is right as it is. */
-const sigset_t *rsk_by_time_mask(const struct rsk_by_time *t, sigset_t *set);
+static inline const sigset_t *rsk_by_time_mask(const struct rsk_by_time *t, sigset_t *set)
+{
+	return __builtin_expect(t->on, 0) ? rsk_by_time_fill(t, set) : NULL;
+}
+
 /* The end of the next sleep, of one that may last until @until_ns. */
 uint64_t rsk_by_time_check(uint64_t until_ns);
 

@@ -42,18 +42,70 @@ uint64_t rsk_hash_payload(const struct rsk_key *key, const void *p, uint32_t len
 	return XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES);
 }
 
-uint64_t rsk_hash_copy(const struct rsk_key *key, void *dst, const void *src, uint32_t len)
+/* Loads from @src once, stores at both. */
+#define MOVE(type, off)                                                                            \
+	do {                                                                                       \
+		type v_;                                                                           \
+		memcpy(&v_, src + (off), sizeof(v_));                                              \
+		memcpy(own + (off), &v_, sizeof(v_));                                              \
+		memcpy(dst + (off), &v_, sizeof(v_));                                              \
+	} while (0)
+
+typedef uint64_t vec16 __attribute__((vector_size(16)));
+
+/*
+ * Copies up to LONG_BYTES to @own and to @dst: the same, even if the owner of the source changes it
+ * meanwhile, since the stores at both are the same in the same order.
+ */
+static inline void copy_to_two(uint8_t *own, uint8_t *dst, const uint8_t *src, uint32_t len)
+{
+	uint32_t at = 0;
+
+	if (len >= sizeof(vec16)) {
+		for (; at + sizeof(vec16) < len; at += (uint32_t)sizeof(vec16))
+			MOVE(vec16, at);
+		MOVE(vec16, len - sizeof(vec16));
+	} else if (len >= sizeof(uint64_t)) {
+		MOVE(uint64_t, 0);
+		MOVE(uint64_t, len - sizeof(uint64_t));
+	} else if (len >= sizeof(uint32_t)) {
+		MOVE(uint32_t, 0);
+		MOVE(uint32_t, len - sizeof(uint32_t));
+	} else {
+		for (; at < len; at++)
+			MOVE(uint8_t, at);
+	}
+}
+
+/*
+ * The bytes are hashed in a private copy. In a line that the other processor still has, the loads
+ * of the hash would meet stores of other widths that have not got there yet, and wait for them.
+ */
+static uint64_t hash_copy_short(const struct rsk_key *key, void *dst, const void *src, uint32_t len)
+{
+	uint8_t own[LONG_BYTES];
+
+	copy_to_two(own, dst, src, len);
+	return XXH3_64bits_withSecret(own, len, key->secret, RSK_SECRET_BYTES);
+}
+
+static __attribute__((noinline)) uint64_t hash_copy_long(const struct rsk_key *key, void *dst,
+							 const void *src, uint32_t len)
 {
 #if RSK_HASH_WIDE
-	if (len > LONG_BYTES) {
-		if (__builtin_cpu_supports("avx512bw"))
-			return rsk_hash_copy_avx512(key->secret, dst, src, len);
-		if (__builtin_cpu_supports("avx2"))
-			return rsk_hash_copy_avx2(key->secret, dst, src, len);
-	}
+	if (__builtin_cpu_supports("avx512bw"))
+		return rsk_hash_copy_avx512(key->secret, dst, src, len);
+	if (__builtin_cpu_supports("avx2"))
+		return rsk_hash_copy_avx2(key->secret, dst, src, len);
 #endif
 	memcpy(dst, src, len);
 	return XXH3_64bits_withSecret(dst, len, key->secret, RSK_SECRET_BYTES);
+}
+
+uint64_t rsk_hash_copy(const struct rsk_key *key, void *dst, const void *src, uint32_t len)
+{
+	return len <= LONG_BYTES ? hash_copy_short(key, dst, src, len) :
+				   hash_copy_long(key, dst, src, len);
 }
 
 uint64_t rsk_hash_split(const struct rsk_key *key, void *first, uint32_t split, void *rest,

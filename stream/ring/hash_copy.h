@@ -32,16 +32,20 @@
 #define SECRET_LAST (RSK_SECRET_BYTES - STRIPE - 7)
 #define SECRET_MERGE 11
 
+/* @stripe: receives what was loaded. */
 static inline __attribute__((always_inline)) void take_stripe(V *acc, const uint8_t *data,
-							      const uint8_t *key, uint8_t *dst)
+							      const uint8_t *key, V *stripe)
 {
 	for (size_t i = 0; i < LANES; i++) {
-		V d = LOAD(data + i * sizeof(V));
-
-		if (dst)
-			STORE(dst + i * sizeof(V), d);
-		acc[i] = ACCUMULATE(acc[i], d, LOAD(key + i * sizeof(V)));
+		stripe[i] = LOAD(data + i * sizeof(V));
+		acc[i] = ACCUMULATE(acc[i], stripe[i], LOAD(key + i * sizeof(V)));
 	}
+}
+
+static inline __attribute__((always_inline)) void put_stripe(uint8_t *dst, const V *stripe)
+{
+	for (size_t i = 0; i < LANES; i++)
+		STORE(dst + i * sizeof(V), stripe[i]);
 }
 
 static uint64_t fold(uint64_t a, uint64_t b)
@@ -77,35 +81,43 @@ static inline __attribute__((always_inline)) uint64_t hash_copy(const uint8_t *s
 {
 	static const uint64_t start[8] = { P32_3, P64_1, P64_2, P64_3, P64_4, P32_2, P64_5, P32_1 };
 	size_t blocks = (len - 1) / BLOCK, stripes = (len - 1 - blocks * BLOCK) / STRIPE, done;
-	uint8_t last[STRIPE];
-	V acc[LANES];
+	size_t rest;
+	uint8_t last[2 * STRIPE];
+	V acc[LANES], stripe[LANES];
 
 	memcpy(acc, start, sizeof(acc));
 	for (size_t b = 0; b < blocks; b++) {
 		uint8_t *to = b * BLOCK < split ? first : dst;
 
-		for (size_t i = 0; i < STRIPES_PER_BLOCK; i++)
-			take_stripe(acc, src + b * BLOCK + i * STRIPE, secret + i * 8,
-				    to + b * BLOCK + i * STRIPE);
+		for (size_t i = 0; i < STRIPES_PER_BLOCK; i++) {
+			take_stripe(acc, src + b * BLOCK + i * STRIPE, secret + i * 8, stripe);
+			put_stripe(to + b * BLOCK + i * STRIPE, stripe);
+		}
 		for (size_t i = 0; i < LANES; i++)
 			acc[i] = SCRAMBLE(acc[i],
 					  LOAD(secret + RSK_SECRET_BYTES - STRIPE + i * sizeof(V)));
 	}
-	for (size_t i = 0; i < stripes; i++)
-		take_stripe(acc, src + blocks * BLOCK + i * STRIPE, secret + i * 8,
-			    dst + blocks * BLOCK + i * STRIPE);
+	for (size_t i = 0; i < stripes; i++) {
+		take_stripe(acc, src + blocks * BLOCK + i * STRIPE, secret + i * 8, stripe);
+		put_stripe(dst + blocks * BLOCK + i * STRIPE, stripe);
+	}
 	done = blocks * BLOCK + stripes * STRIPE;
-	memcpy(dst + done, src + done, len - done);
-	/*
-	 * The last stripe overlaps the one before. It is read from the copy, which may be in two
-	 * parts.
-	 */
-	if (split > len - STRIPE) {
-		memcpy(last, first + len - STRIPE, split - (len - STRIPE));
-		memcpy(last + (split - (len - STRIPE)), dst + split, len - split);
-		take_stripe(acc, last, secret + SECRET_LAST, NULL);
+	rest = len - done;
+	if (rest == STRIPE) {
+		take_stripe(acc, src + done, secret + SECRET_LAST, stripe);
+		put_stripe(dst + done, stripe);
 	} else {
-		take_stripe(acc, dst + len - STRIPE, secret + SECRET_LAST, NULL);
+		/*
+		 * The last stripe overlaps the one before. It is put together in a private copy: in
+		 * the destination its loads would wait for the stores (hash.c).
+		 */
+		put_stripe(last, stripe);
+		memcpy(last + STRIPE, src + done, rest);
+		take_stripe(acc, last + rest, secret + SECRET_LAST, stripe);
+		if (done != split)
+			put_stripe(dst + len - STRIPE, stripe);
+		else
+			memcpy(dst + done, last + STRIPE, rest);
 	}
 	return merge(acc, secret + SECRET_MERGE, len * P64_1);
 }
