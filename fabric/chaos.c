@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rsock/splitmix.h>
+
 #define MILLION 1000000u
 #define MAX_PIECES 5u
 
@@ -43,14 +45,9 @@ const struct rsk_chaos_config rsk_chaos_reliable = {
 	.reliable = true,
 };
 
-/* splitmix64 */
 static uint64_t roll(struct rsk_chaos *c)
 {
-	uint64_t z = c->rng += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
+	return rsk_splitmix_next(&c->rng);
 }
 
 static uint64_t below(struct rsk_chaos *c, uint64_t n)

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rsock/splitmix.h>
+
 #include "agenda.h"
 #include "pm_client.h"
 #include "pmsp.h"
@@ -68,11 +70,7 @@ static const struct rsk_pm_addr pmsp_at = { .ip = { 192, 168, 0, 1 },
 
 static uint64_t roll(void)
 {
-	uint64_t z = w.dice += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
+	return rsk_splitmix_next(&w.dice);
 }
 
 /* A random number above 0 and below 1. */

@@ -26,6 +26,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <rsock/splitmix.h>
+
 #include "load_net.h"
 #include "pm_msg.h"
 
@@ -57,15 +59,6 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t roll(void)
-{
-	uint64_t z = count.dice += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
 static void put(struct net *net, const struct rsk_pm_msg *m, uint32_t host)
 {
 	uint8_t bytes[RSK_PM_WIRE_MAPPED_BYTES];
@@ -83,7 +76,7 @@ static void put_request(struct net *net, uint64_t turn)
 				.ipv = RSK_PM_IPV4,
 				.ap_port = opt.service,
 				.cp_port = (uint16_t)(1024 + n % 60000),
-				.assoc_handle = roll() | 1,
+				.assoc_handle = rsk_splitmix_next(&count.dice) | 1,
 				.cp_ip = { 10, (uint8_t)(n / 60000 >> 16),
 					   (uint8_t)(n / 60000 >> 8), (uint8_t)(n / 60000) } };
 

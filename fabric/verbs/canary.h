@@ -3,10 +3,10 @@
  * canary.h - completion canaries: they detect an RDMA READ or atomic operation that the device
  * reports as done although no response was written. Used by post.c and fetch.c. Pure.
  *
- * Before a request is posted, its response buffer is filled with a pattern that differs from
- * request to request. If some of the pattern is still there when the request completes, there was
- * no response (seen with rxe and lost packets). Remote content that equals the pattern by chance, 1
- * in 2^64 for a word, is taken for a missing response.
+ * Before a request is posted, its response buffer is filled with a pattern (a number of splitmix.h)
+ * that differs from request to request. If some of the pattern is still there when the request
+ * completes, there was no response (seen with rxe and lost packets). Remote content that equals the
+ * pattern by chance, 1 in 2^64 for a word, is taken for a missing response.
  */
 #ifndef RSK_CANARY_H
 #define RSK_CANARY_H
@@ -18,19 +18,6 @@
 
 /* How often a READ is posted before it fails: a short response may equal the pattern by chance */
 #define RSK_CANARY_ASKS 8u
-
-/*
- * Returns the next pattern. @state belongs to the rail and may start with any value. Source:
- * splitmix64.
- */
-static inline uint64_t rsk_canary_pattern(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
 
 static inline void rsk_canary_prepare(uint8_t *at, size_t len, uint64_t pattern)
 {

@@ -309,7 +309,7 @@ struct rsk_verbs_rail {
 	bool ask_back;
 	struct rsk_control_msgs_out said;
 	struct rsk_vread read[RSK_VERBS_READS];
-	uint64_t patterns; /* state of rsk_canary_pattern() */
+	uint64_t patterns; /* state of rsk_splitmix_next() */
 	struct rsk_vlocked locked[RSK_VERBS_LOCKED];
 	uint32_t groups;
 	/* Allocated by the progress thread, freed with the rail */

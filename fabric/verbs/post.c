@@ -9,6 +9,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
+#include <rsock/splitmix.h>
+
 #include "post.h"
 
 #define READ_TAG (1ull << 63)
@@ -214,7 +216,7 @@ static int post_fetch(struct rsk_verbs_rail *r, struct ibv_send_wr *wr, uint32_t
 			       .length = r->read[slot].len,
 			       .lkey = r->out_mr->lkey };
 
-	rd->pattern = rsk_canary_pattern(&r->patterns);
+	rd->pattern = rsk_splitmix_next(&r->patterns);
 	rsk_canary_prepare(r->buf->read[slot], rd->len, rd->pattern);
 	wr->sg_list = &sge;
 	wr->num_sge = 1;

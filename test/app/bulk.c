@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* bulk.c - tests much data, many streams, and both from the first byte on, across the promotion. */
+#include <rsock/splitmix.h>
+
 #include "app.h"
 
 static char buf[1 << 20];
@@ -178,23 +180,16 @@ CASE(sizes, DIRECT, "request and reply of every size from 1 byte to 300 KB, grow
 	app_close(fd);
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 CASE(random_calls, DIRECT, "16 MiB by calls and sizes drawn by lot, on both ends")
 {
 	int fd = app_open(WARM);
-	uint64_t rnd = 88172645463325252ull + (uint64_t)app_side, pos = 0, len = 16u << 20;
+	uint64_t rnd = (uint64_t)app_side, pos = 0, len = 16u << 20;
 	bool ok = true;
 
 	while (pos < len && ok) {
-		size_t now =
-			(size_t)(next_random(&rnd) % (next_random(&rnd) % 4 ? 3000 : 70000)) + 1;
+		size_t now = (size_t)(rsk_splitmix_next(&rnd) %
+				      (rsk_splitmix_next(&rnd) % 4 ? 3000 : 70000)) +
+			     1;
 		struct iovec iov[3];
 		struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 3 };
 		ssize_t n = 0;
@@ -206,7 +201,7 @@ CASE(random_calls, DIRECT, "16 MiB by calls and sizes drawn by lot, on both ends
 		iov[2] = (struct iovec){ buf + now / 3 + now / 2, now - now / 3 - now / 2 };
 		if (CLI)
 			app_pattern(buf, now, pos, 1);
-		switch (next_random(&rnd) % 5) {
+		switch (rsk_splitmix_next(&rnd) % 5) {
 		case 0:
 			n = CLI ? write(fd, buf, now) : read(fd, buf, now);
 			break;

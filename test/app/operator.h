@@ -8,6 +8,7 @@
 #define APP_OPERATOR_H
 
 #include <dirent.h>
+#include <rsock/splitmix.h>
 #include <rsock/stats.h>
 
 #include "app.h"
@@ -100,21 +101,21 @@ static void await_settled(const struct rsk_stats_segment *seg, uint32_t count, b
  * Sends random requests to some of the streams. Waits a moment until they have read, or applied,
  * them.
  */
-static int one_round(struct rsk_stats_segment *seg, unsigned int *dice)
+static int one_round(struct rsk_stats_segment *seg, uint64_t *dice)
 {
-	bool whole = rand_r(dice) % 2;
+	bool whole = rsk_splitmix_next(dice) % 2;
 	uint32_t count = seg->header.high_water;
 	int heard_of = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		if (is_open(&seg->stream[i]) && rand_r(dice) % 4)
-			request(&seg->stream[i],
-				rand_r(dice) % 2 ? RSK_REQUEST_DEMOTE : RSK_REQUEST_PROMOTE);
+		if (is_open(&seg->stream[i]) && rsk_splitmix_next(dice) % 4)
+			request(&seg->stream[i], rsk_splitmix_next(dice) % 2 ? RSK_REQUEST_DEMOTE :
+									       RSK_REQUEST_PROMOTE);
 	await_settled(seg, count, whole, app_now_ms() + PATIENCE_MS);
 	for (uint32_t i = 0; i < count; i++)
 		heard_of += is_open(&seg->stream[i]) && heard(&seg->stream[i]);
-	if (rand_r(dice) % 3 == 0)
-		app_pause_ms(rand_r(dice) % 8);
+	if (rsk_splitmix_next(dice) % 3 == 0)
+		app_pause_ms((int)(rsk_splitmix_next(dice) % 8));
 	return heard_of;
 }
 
@@ -165,7 +166,7 @@ static bool demoted_often(struct rsk_stats_segment *seg, uint32_t times)
 static int operate(pid_t pid, bool shared)
 {
 	struct rsk_stats_segment *seg = segment_of(pid);
-	unsigned int dice = (unsigned int)pid;
+	uint64_t dice = (uint64_t)pid;
 	uint32_t paired;
 	int heard_of = 0;
 	bool often;

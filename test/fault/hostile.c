@@ -30,6 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rsock/splitmix.h>
+
 #include "ctl.h"
 #include "hostile.h"
 
@@ -55,14 +57,6 @@ void die(const char *what)
 {
 	fprintf(stderr, "%s: %s\n", what, strerror(errno));
 	exit(1);
-}
-
-uint64_t dice(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
 }
 
 /* ---- the victim ---- */
@@ -331,7 +325,9 @@ static int honest(int port, double until, uint64_t seed)
 
 		for (int i = 0; i < ROUNDS_PER_CONNECTION && !rc && now_s() < until; i++, rounds++)
 			rc = round_trip(fd, seed, &pos, buf,
-					dice(&state) % (i % 16 ? 3000 : BUF_BYTES / 2) + 1);
+					rsk_splitmix_next(&state) %
+							(i % 16 ? 3000 : BUF_BYTES / 2) +
+						1);
 		if (rc) {
 			fprintf(stderr, "honest: round %lu: %s (%s)\n", (unsigned long)rounds,
 				rc == -2 ? "wrong bytes" : "the connection broke", strerror(errno));
@@ -397,7 +393,7 @@ static void doorbells_child(int port, uint64_t seed)
 	int fd = dial(port);
 
 	for (int i = 0; i < 300; i++)
-		if (round_trip(fd, seed, &pos, buf, dice(&state) % 4000 + 1))
+		if (round_trip(fd, seed, &pos, buf, rsk_splitmix_next(&state) % 4000 + 1))
 			break;
 	hostile_doorbells(&state, fd);
 }
@@ -415,12 +411,12 @@ static void scribble_child(int port, uint64_t seed)
 	int fd = dial(port);
 
 	for (int i = 0; i < 300; i++)
-		if (round_trip(fd, seed, &pos, buf, dice(&s.state) % 4000 + 1))
+		if (round_trip(fd, seed, &pos, buf, rsk_splitmix_next(&s.state) % 4000 + 1))
 			break;
 	if (pthread_create(&thread, NULL, scribble_thread, &s))
 		die("pthread_create");
 	for (;;) {
-		while (!round_trip(fd, seed, &pos, buf, dice(&s.state) % 4000 + 1))
+		while (!round_trip(fd, seed, &pos, buf, rsk_splitmix_next(&s.state) % 4000 + 1))
 			;
 		close(fd);
 		fd = dial(port);
@@ -455,7 +451,7 @@ static int lives_of(void (*child)(int port, uint64_t seed), int port, double unt
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = argc == 5 ? strtoull(argv[4], NULL, 0) | 1 : 0;
+	uint64_t seed = argc == 5 ? strtoull(argv[4], NULL, 0) : 0;
 	double until = argc == 5 ? now_s() + atof(argv[3]) : 0;
 
 	signal(SIGPIPE, SIG_IGN);

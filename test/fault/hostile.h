@@ -6,7 +6,6 @@
 
 double now_s(void);
 _Noreturn void die(const char *what);
-uint64_t dice(uint64_t *state); /* xorshift; *state must not be 0 */
 
 /* Damages one place in a link's segment, mostly one that the other end reads often. */
 void hostile_scribble(uint64_t *state, uint8_t *at, size_t len);

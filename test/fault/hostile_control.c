@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <rsock/reason.h>
+#include <rsock/splitmix.h>
 
 #include "doorbell.h"
 #include "handshake.h"
@@ -30,7 +31,7 @@
 
 void hostile_scribble(uint64_t *state, uint8_t *at, size_t len)
 {
-	uint64_t d = dice(state), where = dice(state);
+	uint64_t d = rsk_splitmix_next(state), where = rsk_splitmix_next(state);
 	const struct rsk_seg_geometry g = { .streams = RSK_SEG_STREAMS };
 	size_t n = d % 64 + 1, off;
 
@@ -54,7 +55,7 @@ void hostile_scribble(uint64_t *state, uint8_t *at, size_t len)
 	for (size_t i = 0; i < n; i++)
 		switch ((d >> 12) % 4) {
 		case 0:
-			at[off + i] = (uint8_t)dice(state);
+			at[off + i] = (uint8_t)rsk_splitmix_next(state);
 			break;
 		case 1:
 			at[off + i] ^= (uint8_t)(1u << (where >> 32) % 8);
@@ -121,7 +122,7 @@ static int any_fd(uint64_t *state, uint64_t bytes)
 {
 	int pair[2];
 
-	switch (dice(state) % 8) {
+	switch (rsk_splitmix_next(state) % 8) {
 	case 0:
 		return make_memfd(bytes, 0, false);
 	case 1:
@@ -174,21 +175,21 @@ static struct rsk_link_msg hello(uint64_t *state, bool honest)
 	m.geometry.bytes = rsk_seg_ring_off(&m.geometry, RSK_SEG_STREAMS);
 	if (honest)
 		return m;
-	switch (dice(state) % 6) {
+	switch (rsk_splitmix_next(state) % 6) {
 	case 0:
-		m.geometry.ring_bytes = (uint32_t)dice(state);
+		m.geometry.ring_bytes = (uint32_t)rsk_splitmix_next(state);
 		break;
 	case 1:
-		m.geometry.bytes = dice(state);
+		m.geometry.bytes = rsk_splitmix_next(state);
 		break;
 	case 2:
-		m.geometry.streams = (uint32_t)dice(state);
+		m.geometry.streams = (uint32_t)rsk_splitmix_next(state);
 		break;
 	case 3:
-		m.magic = dice(state);
+		m.magic = rsk_splitmix_next(state);
 		break;
 	case 4:
-		m.type = (uint32_t)dice(state);
+		m.type = (uint32_t)rsk_splitmix_next(state);
 		break;
 	default:
 		break; /* the descriptors are wrong */
@@ -200,20 +201,23 @@ static void say_anything(int fd, uint64_t *state)
 {
 	uint8_t junk[400];
 	int fds[MAX_FDS];
-	size_t nfds = dice(state) % (MAX_FDS + 1);
+	size_t nfds = rsk_splitmix_next(state) % (MAX_FDS + 1);
 	struct rsk_link_msg m = hello(state, false);
 
 	for (size_t i = 0; i < sizeof(junk); i++)
-		junk[i] = (uint8_t)dice(state);
+		junk[i] = (uint8_t)rsk_splitmix_next(state);
 	for (size_t i = 0; i < nfds; i++) {
 		fds[i] = any_fd(state, m.geometry.bytes < 1u << 30 ? m.geometry.bytes : 4096);
 		if (fds[i] < 0)
 			die("fd");
 	}
-	if (dice(state) & 1)
-		say(fd, junk, dice(state) % sizeof(junk), fds, nfds);
+	if (rsk_splitmix_next(state) & 1)
+		say(fd, junk, rsk_splitmix_next(state) % sizeof(junk), fds, nfds);
 	else
-		say(fd, &m, dice(state) % 4 ? sizeof(m) : sizeof(m) - dice(state) % 100, fds, nfds);
+		say(fd, &m,
+		    rsk_splitmix_next(state) % 4 ? sizeof(m) :
+						   sizeof(m) - rsk_splitmix_next(state) % 100,
+		    fds, nfds);
 	for (size_t i = 0; i < nfds; i++)
 		close(fds[i]);
 }
@@ -242,12 +246,12 @@ static uint8_t *handshake_well(int fd, uint64_t *state, size_t *len)
 	/*
 	 * Correct except for one descriptor: of another kind, or an eventfd whose read would block.
 	 */
-	if (dice(state) % 4 == 0) {
-		size_t k = 1 + dice(state) % (RSK_LINK_MSG_FDS - 1);
+	if (rsk_splitmix_next(state) % 4 == 0) {
+		size_t k = 1 + rsk_splitmix_next(state) % (RSK_LINK_MSG_FDS - 1);
 
 		close(fds[k]);
-		fds[k] = dice(state) & 1 ? any_fd(state, m.geometry.bytes) :
-					   eventfd(0, EFD_CLOEXEC);
+		fds[k] = rsk_splitmix_next(state) & 1 ? any_fd(state, m.geometry.bytes) :
+							eventfd(0, EFD_CLOEXEC);
 	}
 	say(fd, &m, sizeof(m), fds, RSK_LINK_MSG_FDS);
 	for (size_t i = 0; i < RSK_LINK_MSG_FDS; i++)
@@ -272,20 +276,24 @@ static void talk_nonsense(int fd, uint64_t *state, uint8_t *map, size_t len)
 	for (int i = 0; i < 200; i++) {
 		struct rsk_link_msg m = { .magic = RSK_LINK_MAGIC };
 
-		m.type = RSK_LINK_PAIR + (uint32_t)(dice(state) % 4);
-		m.sid = (uint32_t)(dice(state) % RSK_SEG_STREAMS) & (i < 150 ? ~1u : ~0u);
-		m.key_up = dice(state);
-		m.netns = dice(state);
-		m.fd = (int)(dice(state) % 64);
-		m.peer_fd = (int)(dice(state) % 64);
-		m.reason = (uint32_t)(dice(state) % RSK_REASON_COUNT);
+		m.type = RSK_LINK_PAIR + (uint32_t)(rsk_splitmix_next(state) % 4);
+		m.sid = (uint32_t)(rsk_splitmix_next(state) % RSK_SEG_STREAMS) &
+			(i < 150 ? ~1u : ~0u);
+		m.key_up = rsk_splitmix_next(state);
+		m.netns = rsk_splitmix_next(state);
+		m.fd = (int)(rsk_splitmix_next(state) % 64);
+		m.peer_fd = (int)(rsk_splitmix_next(state) % 64);
+		m.reason = (uint32_t)(rsk_splitmix_next(state) % RSK_REASON_COUNT);
 		/* Mostly a correct port mapper message, so that more than the codec is reached. */
 		m.pm_bytes = RSK_PM_WIRE_BYTES;
 		m.pm[0] = (uint8_t)((m.type - RSK_LINK_PAIR) << 4 | RSK_PM_IPV4);
 		for (size_t k = 4; k < RSK_PM_WIRE_BYTES; k++)
-			m.pm[k] = (uint8_t)(k >= 20 && k < 32 ? 0 : k >= 36 ? 0 : dice(state));
-		if (dice(state) % 32 == 0)
-			m.pm[dice(state) % sizeof(m.pm)] ^= (uint8_t)dice(state);
+			m.pm[k] = (uint8_t)(k >= 20 && k < 32 ? 0 :
+					    k >= 36	      ? 0 :
+								rsk_splitmix_next(state));
+		if (rsk_splitmix_next(state) % 32 == 0)
+			m.pm[rsk_splitmix_next(state) % sizeof(m.pm)] ^=
+				(uint8_t)rsk_splitmix_next(state);
 		if (i % 50 == 49)
 			say_anything(fd, state);
 		else
@@ -332,16 +340,18 @@ static int lingerer(const struct sockaddr_in *to)
 static void say_slowly(int fd, uint64_t *state, const struct sockaddr_in *to)
 {
 	struct rsk_link_msg m = hello(state, true);
-	size_t nfds = dice(state) % 3 ? RSK_LINK_MSG_FDS : dice(state) % MAX_FDS + 1;
+	size_t nfds = rsk_splitmix_next(state) % 3 ? RSK_LINK_MSG_FDS :
+						     rsk_splitmix_next(state) % MAX_FDS + 1;
 	int fds[MAX_FDS];
 
 	for (size_t i = 0; i < nfds; i++)
 		fds[i] = i ? rsk_doorbell_new() : make_memfd(m.geometry.bytes, SEALS, false);
-	for (size_t i = dice(state) % nfds; i < nfds; i += 4) {
+	for (size_t i = rsk_splitmix_next(state) % nfds; i < nfds; i += 4) {
 		close(fds[i]);
 		fds[i] = lingerer(to);
 	}
-	say(fd, &m, dice(state) % 4 ? sizeof(m) : dice(state) % sizeof(m), fds, nfds);
+	say(fd, &m, rsk_splitmix_next(state) % 4 ? sizeof(m) : rsk_splitmix_next(state) % sizeof(m),
+	    fds, nfds);
 	/*
 	 * From here on the victim has the last references; otherwise this process blocks itself,
 	 * and is killed.
@@ -359,10 +369,10 @@ static void slow_child(const struct sockaddr_un *sa, socklen_t len, uint64_t sta
 	if (fd < 0)
 		return;
 	say_slowly(fd, &state, to);
-	if (dice(&state) & 1)
+	if (rsk_splitmix_next(&state) & 1)
 		say_slowly(fd, &state, to);
 	/* some are gone before the victim has read their messages */
-	usleep((useconds_t)(dice(&state) % 4000));
+	usleep((useconds_t)(rsk_splitmix_next(&state) % 4000));
 }
 
 int hostile_slow(int pid, double until, uint64_t seed, unsigned int uid)
@@ -393,7 +403,7 @@ int hostile_slow(int pid, double until, uint64_t seed, unsigned int uid)
 		if (child < 0)
 			die("fork");
 		if (!child) {
-			slow_child(&sa, sa_len, dice(&state), &to);
+			slow_child(&sa, sa_len, rsk_splitmix_next(&state), &to);
 			_exit(0);
 		}
 		for (int i = 0; i < 10 && waitpid(child, NULL, WNOHANG) == 0; i++)
@@ -401,7 +411,7 @@ int hostile_slow(int pid, double until, uint64_t seed, unsigned int uid)
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);
 		dials++;
-		dice(&state);
+		rsk_splitmix_next(&state);
 	}
 	printf("%u\n", dials);
 	return 0;
@@ -429,10 +439,10 @@ int hostile_control(int pid, double until, uint64_t seed)
 		if (fd < 0)
 			continue;
 		dials++;
-		if (dice(&state) % 3) {
+		if (rsk_splitmix_next(&state) % 3) {
 			say_anything(fd, &state);
 			/* some disconnect before the victim has read their messages */
-			usleep((useconds_t)(dice(&state) % 4000));
+			usleep((useconds_t)(rsk_splitmix_next(&state) % 4000));
 		} else {
 			map = handshake_well(fd, &state, &len);
 			accepted += !!map;

@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rsock/splitmix.h>
+
 #include "doorbell.h"
 #include "hostile.h"
 
@@ -75,7 +77,7 @@ static void *sleeper(void *arg)
 void hostile_doorbells(uint64_t *state, int asleep)
 {
 	struct sigaction stop = { .sa_handler = stop_here };
-	bool filled = dice(state) & 1;
+	bool filled = rsk_splitmix_next(state) & 1;
 	pthread_t thread;
 
 	find_doorbells();
@@ -97,13 +99,13 @@ void hostile_doorbells(uint64_t *state, int asleep)
 			uint64_t n = 1;
 
 			rsk_doorbell_ring(doorbells[i]);
-			if (!filled && dice(state) % 4 == 0) {
+			if (!filled && rsk_splitmix_next(state) % 4 == 0) {
 				set_blocking(doorbells[i], false);
 				syscall(SYS_write, doorbells[i], &n, sizeof(n));
 				set_blocking(doorbells[i], true);
 			}
 		}
-		if (dice(state) % 16 == 0)
-			usleep((useconds_t)(dice(state) % 500));
+		if (rsk_splitmix_next(state) % 16 == 0)
+			usleep((useconds_t)(rsk_splitmix_next(state) % 500));
 	}
 }

@@ -1,16 +1,14 @@
 /* pattern.c - the bytes that peer.c and hostile.c send and check, and random sizes; see ctl.h. */
 #include <string.h>
 
+#include <rsock/splitmix.h>
+
 #include "ctl.h"
 
-/* The finaliser of splitmix64: any lost, duplicated or moved byte shows as a wrong one. */
+/* Any lost, duplicated or moved byte shows as a wrong one. */
 static uint64_t word_at(uint64_t seed, uint64_t index)
 {
-	uint64_t z = seed * 0x9e3779b97f4a7c15u + index;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
+	return rsk_splitmix_mix(seed * RSK_SPLITMIX_STEP + index);
 }
 
 void pattern_fill(uint64_t seed, uint64_t pos, uint8_t *buf, size_t len)
@@ -48,9 +46,8 @@ uint64_t pattern_check(uint64_t seed, uint64_t pos, const uint8_t *buf, size_t l
 uint64_t random_size(uint64_t *state, uint64_t max)
 {
 	uint64_t bits = 64 - (uint64_t)__builtin_clzll(max);
-	uint64_t size;
+	uint64_t drawn = rsk_splitmix_next(state);
+	uint64_t size = (drawn >> 11) & ((UINT64_C(1) << ((drawn >> 56) % bits + 1)) - 1);
 
-	*state = *state * 6364136223846793005u + 1442695040888963407u;
-	size = (*state >> 11) & ((UINT64_C(1) << ((*state >> 56) % bits + 1)) - 1);
 	return size % max + 1;
 }

@@ -22,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rsock/splitmix.h>
+
 #include "port_table.h"
 #include "local_msg.h"
 
@@ -107,8 +109,9 @@ static void spoil(uint64_t ms)
 
 	while (now_ms() < until)
 		for (int i = 0; i < 1000; i++) {
-			dice = dice * 6364136223846793005u + 1442695040888963407u;
-			__atomic_store_n(words + (dice >> 33) % n, dice, __ATOMIC_RELAXED);
+			uint64_t word = rsk_splitmix_next(&dice);
+
+			__atomic_store_n(words + (word >> 33) % n, word, __ATOMIC_RELAXED);
 		}
 	puts("done");
 }

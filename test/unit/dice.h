@@ -13,14 +13,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* splitmix64 */
+#include <rsock/splitmix.h>
+
 static inline uint64_t dice_roll(uint64_t *state)
 {
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
+	return rsk_splitmix_next(state);
 }
 
 /* The byte at position @pos of direction @way. */

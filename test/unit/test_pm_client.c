@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "dice.h"
 #include "pm_kit.h"
 
 #define USERS 8
@@ -25,7 +26,7 @@ static uint64_t roll(void *ctx)
 {
 	struct cp *p = ctx;
 
-	return p->dice += 0x9e3779b97f4a7c15u;
+	return dice_roll(&p->dice);
 }
 
 static void keep(void *ctx, const struct rsk_pm_addr *to, const void *datagram, size_t bytes)

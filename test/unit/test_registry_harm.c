@@ -5,6 +5,8 @@
 
 #include <sys/wait.h>
 
+#include "dice.h"
+
 TestSuite(registry_harm, .init = setup, .fini = teardown);
 
 Test(registry_harm, dead_posters)
@@ -49,18 +51,14 @@ Test(registry_harm, scribbled_over)
 {
 	struct rsk_registry a = opened(), b = opened();
 	struct rsk_registry_entry e;
-	uint64_t x = 88172645463325252u;
+	uint64_t dice = 1;
 	uint64_t *junk = malloc(RSK_REGISTRY_FILE_BYTES);
 	int fd = raw_open();
 
 	cr_assert(junk);
 	for (int round = 0; round < 4; round++) {
-		for (size_t i = 0; i < RSK_REGISTRY_FILE_BYTES / 8; i++) {
-			x ^= x << 13;
-			x ^= x >> 7;
-			x ^= x << 17;
-			junk[i] = x;
-		}
+		for (size_t i = 0; i < RSK_REGISTRY_FILE_BYTES / 8; i++)
+			junk[i] = dice_roll(&dice);
 		cr_assert_eq(pwrite(fd, junk, RSK_REGISTRY_FILE_BYTES, 0),
 			     (ssize_t)RSK_REGISTRY_FILE_BYTES);
 		for (unsigned int i = 0; i < 64; i++)

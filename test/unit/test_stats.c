@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dice.h"
+
 static void setup(void)
 {
 	cr_assert_eq(rsk_stats_init(NULL), 0);
@@ -348,16 +350,12 @@ Test(stats, streams_of_the_dead_are_swept)
 Test(stats, junk_in_the_segment_is_survived)
 {
 	struct rsk_stats_segment *seg = (struct rsk_stats_segment *)rsk_stats_segment();
-	uint64_t x = 88172645463325252u, *words = (uint64_t *)seg;
+	uint64_t dice = 1, *words = (uint64_t *)seg;
 	struct rsk_json j;
 
 	for (int round = 0; round < 3; round++) {
-		for (size_t i = 0; i < sizeof(*seg) / 8; i++) {
-			x ^= x << 13;
-			x ^= x >> 7;
-			x ^= x << 17;
-			words[i] = round == 1 ? UINT64_MAX : x;
-		}
+		for (size_t i = 0; i < sizeof(*seg) / 8; i++)
+			words[i] = round == 1 ? UINT64_MAX : dice_roll(&dice);
 		for (unsigned int i = 0; i < 1000; i++) {
 			struct rsk_stats_stream *s = stream(i, i);
 

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "dice.h"
+
 static struct sockaddr_storage v4(const char *text, uint16_t port)
 {
 	struct sockaddr_storage ss = { 0 };
@@ -129,7 +131,7 @@ static void expect_text(uint16_t family, const uint8_t addr[static 16], uint16_t
 
 Test(tuple, addresses_as_text)
 {
-	uint64_t x = 88172645463325252u;
+	uint64_t dice = 1, x = 0;
 	char text[RSK_ADDR_TEXT];
 
 	cr_assert_eq(rsk_addr_text(AF_INET, (const uint8_t[16]){ 127, 0, 0, 1 }, 80, text), 12);
@@ -143,9 +145,7 @@ Test(tuple, addresses_as_text)
 		uint8_t addr[16] = { 0 };
 
 		for (int k = 0; k < 16; k += 2) {
-			x ^= x << 13;
-			x ^= x >> 7;
-			x ^= x << 17;
+			x = dice_roll(&dice);
 			if (x & 0x30000) {
 				addr[k] = (uint8_t)(x & 0x40000 ? 0 : x >> 8);
 				addr[k + 1] = (uint8_t)x;

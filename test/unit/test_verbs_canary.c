@@ -15,7 +15,7 @@ Test(answer, none_at_all)
 	uint8_t at[MOST + 2];
 
 	for (size_t len = 1; len <= MOST; len++) {
-		uint64_t pattern = rsk_canary_pattern(&state);
+		uint64_t pattern = dice_roll(&state);
 
 		memset(at, 0x5a, sizeof(at));
 		rsk_canary_prepare(at + 1, len, pattern);
@@ -34,8 +34,8 @@ Test(answer, some_of_it)
 	for (size_t i = 0; i < MOST; i++)
 		content[i] = (uint8_t)dice_roll(&state);
 	for (size_t len = 8; len <= MOST; len++) {
-		before = rsk_canary_pattern(&state);
-		pattern = rsk_canary_pattern(&state);
+		before = dice_roll(&state);
+		pattern = dice_roll(&state);
 		cr_assert_neq(before, pattern);
 		for (size_t word = 0; word + 8 <= len; word += 8) {
 			memcpy(at, content, len);
@@ -61,7 +61,7 @@ Test(answer, plain_content)
 
 	memset(ones, 0xff, sizeof(ones));
 	for (uint32_t i = 0; i < 100000; i++) {
-		uint64_t pattern = rsk_canary_pattern(&state);
+		uint64_t pattern = dice_roll(&state);
 
 		cr_assert(!rsk_canary_missing(zeros, MOST, pattern));
 		cr_assert(!rsk_canary_missing(ones, 8, pattern));

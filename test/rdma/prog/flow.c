@@ -10,14 +10,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rsock/splitmix.h>
+
 #include "pair.h"
 
+/* Different numbers give different ones; 0 gives another one than 0. */
 static uint64_t mix(uint64_t z)
 {
-	z += 0x9e3779b97f4a7c15u;
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
+	return rsk_splitmix_next(&z);
 }
 
 /* Computes the @len bytes of the stream that begin at position @pos. */
@@ -116,7 +116,7 @@ static bool send_some(struct pair_link *l, struct pair_stream *s, bool time_up)
 	for (int i = 0; i < 8 && !time_up; i++) {
 		struct iovec iov = { data, 0 };
 		struct rsk_iovcur cur;
-		uint64_t r = s->dice = mix(s->dice);
+		uint64_t r = rsk_splitmix_next(&s->dice);
 		ssize_t n;
 
 		if (l->p->plan.ping && s->tx.credit != s->tx.next)

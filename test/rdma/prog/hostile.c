@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <rsock/splitmix.h>
 
 #define BYTES 4096u
 #define DEPTH 64u
@@ -273,14 +275,12 @@ static void entry_beyond_reach(struct hostile *h, const struct hostile_target *t
 static void garbage(struct hostile *h, const struct hostile_target *t)
 {
 	const char *given = getenv("RSOCK_SEED");
-	unsigned int seed = given ? (unsigned int)strtoul(given, NULL, 10) :
-				    (unsigned int)time(NULL);
+	uint64_t dice = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
 
-	fprintf(stderr, "hostile: garbage of RSOCK_SEED=%u\n", seed);
-	srand(seed);
+	fprintf(stderr, "hostile: garbage of RSOCK_SEED=%" PRIu64 "\n", dice);
 	for (uint32_t i = 0; i < 64; i++) {
 		for (uint32_t k = 0; k < BYTES; k++)
-			h->bytes[k] = (uint8_t)rand();
+			h->bytes[k] = (uint8_t)rsk_splitmix_next(&dice);
 		post(h, IBV_WR_RDMA_WRITE, BYTES, t->segment + t->ring_off + i * 512, t->ring_rkey,
 		     0);
 		post(h, IBV_WR_RDMA_WRITE_WITH_IMM, 256, t->segment + t->ctl_off, t->ctl_rkey,

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <rsock/splitmix.h>
+
 #include "mailbox.h"
 #include "pair.h"
 
@@ -38,19 +40,13 @@ struct order {
 };
 _Static_assert(RSK_MAILBOX_FRAME_BYTES + sizeof(struct order) <= IN_CTL, "a command goes in");
 
-static uint64_t mix(uint64_t z)
-{
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	return z ^ (z >> 27);
-}
-
 /* Makes message @sequence of mailbox @i in a ring; returns its length. */
 static uint32_t message(uint32_t i, uint64_t sequence, uint64_t *words)
 {
-	uint32_t n = (uint32_t)(mix(sequence) % (RSK_MAILBOX_MESSAGE / 8)) + 1;
+	uint32_t n = (uint32_t)(rsk_splitmix_mix(sequence) % (RSK_MAILBOX_MESSAGE / 8)) + 1;
 
 	for (uint32_t k = 0; k < n; k++)
-		words[k] = mix(sequence << 16 ^ k << 8 ^ i);
+		words[k] = rsk_splitmix_mix(sequence << 16 ^ k << 8 ^ i);
 	return n * 8;
 }
 

@@ -41,6 +41,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <rsock/splitmix.h>
 #include <rsock/sys.h>
 
 #include "inner.h"
@@ -79,7 +80,7 @@ __attribute__((format(printf, 1, 2))) static void says(const char *form, ...)
 
 static uint64_t roll(void)
 {
-	return rsk_canary_pattern(&dice);
+	return rsk_splitmix_next(&dice);
 }
 
 static void noise(void *at, size_t bytes)

@@ -25,6 +25,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rsock/splitmix.h>
+
 #include "pair.h"
 #include "ring_registration.h"
 
@@ -127,7 +129,7 @@ static void rest(const struct end *e, uint64_t until_ns)
 static void begin(struct end *e)
 {
 	struct pair_link *l = e->l;
-	uint64_t seed = (e->number + 1ull) * 0x9e3779b97f4a7c15u;
+	uint64_t seed = (e->number + 1ull) * RSK_SPLITMIX_STEP;
 
 	e->s->out = e->s->in = 0;
 	e->asked = 0;
@@ -325,12 +327,10 @@ static bool receive_some(struct end *e)
 static bool injected(const struct end *e)
 {
 	const struct pair_plan *plan = &e->l->p->plan;
-	uint64_t z = (uint64_t)plan->dice << 48 ^
-		     (uint64_t)(e->number / strlen(plan->methods)) << 16 ^ e->asked;
+	uint64_t attempt = (uint64_t)plan->dice << 48 ^
+			   (uint64_t)(e->number / strlen(plan->methods)) << 16 ^ e->asked;
 
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return (z ^ (z >> 31)) % 100 < plan->fail;
+	return rsk_splitmix_mix(attempt) % 100 < plan->fail;
 }
 
 /* Returns false at the end of all transfers. */
