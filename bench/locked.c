@@ -19,7 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include <rsock/clock.h>
 
 #include "chaos.h"
 #include "reserve.h"
@@ -66,14 +67,6 @@ struct initiator {
 	pthread_t thread;
 };
 static struct initiator all[MOST];
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void begin(enum way way, const uint64_t limit[static RSK_LOCKED_SHARES])
 {
@@ -206,7 +199,7 @@ static void *reserves(void *arg)
 
 	while (in->given < amount) {
 		rsk_reserve_take(&r, &in->by, need, RETRIES, BREAK_NS);
-		while ((rc = rsk_reserve_run(&r, &shm_rail, now_ns, 100)) == -EBUSY)
+		while ((rc = rsk_reserve_run(&r, &shm_rail, rsk_monotonic_ns, 100)) == -EBUSY)
 			sched_yield();
 		if (rc == -ENOSPC) {
 			in->refused++;
@@ -217,7 +210,7 @@ static void *reserves(void *arg)
 			FAIL("take: %s", strerror(-rc));
 		in->done++;
 		rsk_reserve_give(&r, &in->by, need, RETRIES, BREAK_NS);
-		while ((rc = rsk_reserve_run(&r, &shm_rail, now_ns, 100)) == -EBUSY)
+		while ((rc = rsk_reserve_run(&r, &shm_rail, rsk_monotonic_ns, 100)) == -EBUSY)
 			sched_yield();
 		if (rc)
 			FAIL("give: %s", strerror(-rc));
@@ -229,14 +222,14 @@ static void *reserves(void *arg)
 /* Runs @what in a thread for each initiator; returns the time of all in nanoseconds. */
 static uint64_t threads(void *(*what)(void *))
 {
-	uint64_t begun = now_ns();
+	uint64_t begun = rsk_monotonic_ns();
 
 	for (uint32_t i = 0; i < initiators; i++)
 		if (pthread_create(&all[i].thread, NULL, what, &all[i]))
 			FAIL("thread");
 	for (uint32_t i = 0; i < initiators; i++)
 		pthread_join(all[i].thread, NULL);
-	return now_ns() - begun;
+	return rsk_monotonic_ns() - begun;
 }
 
 static uint64_t refusals(void)

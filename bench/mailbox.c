@@ -22,8 +22,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <rsock/clock.h>
 
 #include "mailbox.h"
 #include "shm.h"
@@ -45,14 +46,6 @@ struct mailbox_row {
 static struct rsk_seg mailbox_owners, mailbox_readers;
 static struct rsk_key mailbox_key;
 static struct mailbox_told *mailbox_told;
-
-static uint64_t mailbox_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* Pins this process to the @n'th processor that it may use. */
 static void mailbox_stay_on(int n)
@@ -102,19 +95,19 @@ static void mailbox_owner(struct rsk_mailbox *box, uint32_t size)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	mailbox_stay_on(1);
-	begun = mailbox_now_ns();
+	begun = rsk_monotonic_ns();
 	while (!atomic_load_explicit(&mailbox_told->stop, memory_order_relaxed))
 		if (mailbox_say(box, size))
 			_exit(1);
 	atomic_store(&mailbox_told->published, box->sequence - first);
-	atomic_store(&mailbox_told->owner_ns, mailbox_now_ns() - begun);
+	atomic_store(&mailbox_told->owner_ns, rsk_monotonic_ns() - begun);
 	_exit(0);
 }
 
 /* Nanoseconds for each get; -EBADMSG: a message that was never published. */
 static double mailbox_read(struct rsk_mailbox_reader *r, uint32_t size, uint64_t time_ns)
 {
-	uint64_t begun = mailbox_now_ns(), now;
+	uint64_t begun = rsk_monotonic_ns(), now;
 	struct rsk_mailbox_view view = { .len = 0 };
 
 	do {
@@ -128,7 +121,7 @@ static double mailbox_read(struct rsk_mailbox_reader *r, uint32_t size, uint64_t
 			if (rc != 1 && rc != -EAGAIN && rc != -EBADMSG)
 				return rc ? rc : -EBUSY;
 		}
-		now = mailbox_now_ns();
+		now = rsk_monotonic_ns();
 	} while (now - begun < time_ns);
 	return (double)(now - begun) / (double)r->gets;
 }

@@ -14,7 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include <rsock/clock.h>
 
 #include "order.h"
 #include "ring.h"
@@ -44,14 +45,6 @@ struct order {
 	uint8_t *ring, *from, *to; /* owned */
 	uint32_t size, rails;
 };
-
-static uint64_t order_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static int order_one_slot(struct order *o)
 {
@@ -132,7 +125,7 @@ static double order_measure(struct order *o, int (*batch)(struct order *), uint6
 	double best = 0;
 
 	for (int round = 0; round < ORDER_ROUNDS; round++) {
-		uint64_t begun = order_now_ns(), done = 0, now;
+		uint64_t begun = rsk_monotonic_ns(), done = 0, now;
 
 		do {
 			for (int i = 0; i < 4; i++) {
@@ -142,7 +135,7 @@ static double order_measure(struct order *o, int (*batch)(struct order *), uint6
 					return rc;
 			}
 			done += (uint64_t)4 * ORDER_BATCH;
-			now = order_now_ns();
+			now = rsk_monotonic_ns();
 		} while (now - begun < time_ns / ORDER_ROUNDS);
 		if (!round || (double)(now - begun) / (double)done < best)
 			best = (double)(now - begun) / (double)done;

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include <rsock/clock.h>
 
 #include "ring.h"
 
@@ -39,14 +40,6 @@ struct slots {
 	uint32_t size;
 	uint32_t place; /* offset of the next copy */
 };
-
-static uint64_t slots_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* Makes the compiler assume that the memory is used. */
 static inline void slots_touch(void *p)
@@ -110,7 +103,7 @@ static double slots_measure(struct slots *s, int (*one)(struct slots *), uint64_
 	double best = 0;
 
 	for (int round = 0; round < SLOTS_ROUNDS; round++) {
-		uint64_t begun = slots_now_ns(), done = 0, now;
+		uint64_t begun = rsk_monotonic_ns(), done = 0, now;
 
 		do {
 			for (unsigned int i = 0; i < SLOTS_BATCH; i++) {
@@ -120,7 +113,7 @@ static double slots_measure(struct slots *s, int (*one)(struct slots *), uint64_
 					return rc;
 			}
 			done += SLOTS_BATCH;
-			now = slots_now_ns();
+			now = rsk_monotonic_ns();
 		} while (now - begun < time_ns / SLOTS_ROUNDS);
 		if (!round || (double)(now - begun) / (double)done < best)
 			best = (double)(now - begun) / (double)done;

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include <rsock/clock.h>
 #include <rsock/sys.h>
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -34,14 +34,6 @@ _Static_assert(RECORD_BYTES % RSK_LOCKED_HEAD_BYTES == 0, "records lie side by s
 
 static const struct rsk_fabric_ops ops = { .locked = rsk_shm_locked };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static struct rsk_port_table_head *head_of(const struct rsk_port_table *b)
 {
 	return (void *)b->rail.window;
@@ -60,7 +52,7 @@ static int map(struct rsk_port_table *b, int fd, uint32_t me)
 				      .me = me };
 	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
 		rsk_locker_init(&b->at[i], RSK_PORT_TABLE_RECORDS + i * RECORD_BYTES,
-				RSK_PORT_TABLE_HOLDERS, me, now_ns());
+				RSK_PORT_TABLE_HOLDERS, me, rsk_monotonic_ns());
 	return 0;
 }
 
@@ -191,7 +183,7 @@ uint32_t rsk_port_table_find(const struct rsk_port_table_data *t, uint16_t famil
 
 static int run(struct rsk_port_table *b, struct rsk_reserve *r)
 {
-	return rsk_reserve_run(r, &b->rail, now_ns,
+	return rsk_reserve_run(r, &b->rail, rsk_monotonic_ns,
 			       b->me == RSK_PORT_TABLE_OWNER ? TURNS : TURNS_PROCESS);
 }
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include <rsock/clock.h>
 #include <rsock/sys.h>
 
 #include "doorbell.h"
@@ -104,12 +104,9 @@ int rsk_shm_mirror(struct rsk_seg *seg, const struct rsk_seg_geometry *g)
 static void shm_notify(struct rsk_rail *rail, uint64_t doorbells)
 {
 	const struct rsk_seg *seg = rail->priv;
-	struct timespec now;
 
 	/* Lets the woken thread compute how long it waited, and how long waking took. */
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	atomic_store_explicit(&rsk_seg_peer_head(seg)->rang_ns,
-			      (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+	atomic_store_explicit(&rsk_seg_peer_head(seg)->rang_ns, rsk_monotonic_ns(),
 			      memory_order_relaxed);
 	doorbells &= (1u << RSK_SEG_DOORBELLS) - 1;
 	while (doorbells) {

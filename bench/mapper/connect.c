@@ -19,8 +19,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <rsock/clock.h>
 
 enum turn {
 	PLAIN,
@@ -48,10 +49,7 @@ static void die(const char *what)
 
 static double now_us(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+	return (double)rsk_monotonic_ns() / 1e3;
 }
 
 /* ---- the acceptor ---- */

@@ -24,8 +24,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include <rsock/clock.h>
 #include <rsock/splitmix.h>
 
 #include "load_net.h"
@@ -50,14 +50,6 @@ static struct {
 	unsigned int host;
 	struct net *turn; /* the socket whose answers are handled */
 } count;
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void put(struct net *net, const struct rsk_pm_msg *m, uint32_t host)
 {
@@ -229,18 +221,18 @@ int main(int argc, char **argv)
 		opt.ap = opt.to.sin_addr;
 	opt.to.sin_port = htons((uint16_t)number(argv[optind + 1]));
 	opt.service = (uint16_t)number(argv[optind + 2]);
-	count.dice = now_ns();
+	count.dice = rsk_monotonic_ns();
 	nets = calloc(opt.sources, sizeof(struct net *));
 	for (unsigned int i = 0; nets && i < opt.sources; i++)
 		nets[i] = net_open(opt.way, &opt.to, opt.sources > 1 ? FIRST_SOURCE + i : 0);
 	if (!nets)
 		return 1;
-	began = now_ns();
+	began = rsk_monotonic_ns();
 	if (opt.forge)
 		flood(nets);
 	else
 		run_transactions(nets);
-	seconds = (double)(now_ns() - began) / 1e9;
+	seconds = (double)(rsk_monotonic_ns() - began) / 1e9;
 	printf("{\"requests\": %lu, \"accepts\": %lu, \"denies\": %lu, \"lost\": %lu, \"seconds\": %.4f}\n",
 	       (unsigned long)count.sent, (unsigned long)count.accepts, (unsigned long)count.denies,
 	       (unsigned long)count.lost, seconds);

@@ -13,29 +13,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
+
 #include "pm_client.h"
 #include "pmsp.h"
 
 #define CACHED 4096
 #define LOOKS_AT_ONCE 100000
 
-/* Reads the clock that the state machines use, or the CPU time. */
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
 static uint64_t used_ns(void)
 {
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	return rsk_time_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static uint64_t resident_bytes(void)
@@ -154,7 +142,7 @@ static int measure_pmsp(uint64_t live, double seconds)
 	for (uint64_t n = 0; n < live; n++) {
 		request(n, n + 1);
 		if (batch.n == BATCH || n + 1 == live)
-			serve(&p, now_ns());
+			serve(&p, rsk_monotonic_ns());
 	}
 	after = resident_bytes();
 	if (p.table.n != live || ap.accepts != live)
@@ -164,9 +152,9 @@ static int measure_pmsp(uint64_t live, double seconds)
 	 * constant.
 	 */
 	began = used_ns();
-	until = now_ns() + (uint64_t)(seconds * 1e9);
-	while (now_ns() < until) {
-		uint64_t at = now_ns();
+	until = rsk_monotonic_ns() + (uint64_t)(seconds * 1e9);
+	while (rsk_monotonic_ns() < until) {
+		uint64_t at = rsk_monotonic_ns();
 
 		for (int i = 0; i < BATCH; i++, done++)
 			request(done * 7919 % live, live + done + 1);
@@ -210,8 +198,8 @@ static int measure_lookup(double seconds)
 			return -ENOMEM;
 	}
 	began = used_ns();
-	until = now_ns() + (uint64_t)(seconds * 1e9);
-	while (now_ns() < until)
+	until = rsk_monotonic_ns() + (uint64_t)(seconds * 1e9);
+	while (rsk_monotonic_ns() < until)
 		for (int i = 0; i < LOOKS_AT_ONCE; i++, looks++) {
 			struct rsk_pm_msg req = service(looks * 7919 % CACHED);
 

@@ -21,7 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include <rsock/clock.h>
 
 #include "hash.h"
 
@@ -67,10 +68,7 @@ static void bulk_must(bool good, const char *what)
 
 static double bulk_now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+	return (double)rsk_monotonic_ns() / 1e9;
 }
 
 static void *bulk_pages(size_t size)

@@ -85,7 +85,7 @@ static const struct {
 
 static int rsk_calls_measure(const struct rsk_opts *opts, const struct rsk_ends *e)
 {
-	uint64_t from_ns = rsk_now_ns() + (uint64_t)(opts->warmup_s * 1e9);
+	uint64_t from_ns = rsk_monotonic_ns() + (uint64_t)(opts->warmup_s * 1e9);
 	uint64_t until_ns = from_ns + (uint64_t)(opts->time_s * 1e9);
 	uint64_t pairs = 0, now, begun = 0;
 	uint8_t msg[RSK_MSG_BYTES] = "rsperf";
@@ -94,7 +94,7 @@ static int rsk_calls_measure(const struct rsk_opts *opts, const struct rsk_ends 
 		for (unsigned int i = 0; i < RSK_BATCH; i++)
 			if (!rsk_kinds[opts->calls].pair(e, msg))
 				return -EIO;
-		now = rsk_now_ns();
+		now = rsk_monotonic_ns();
 		if (begun)
 			pairs += RSK_BATCH;
 		else if (now >= from_ns)

@@ -63,7 +63,7 @@ static int rsk_worker_fail(struct rsk_worker *w, const char *doing, int rc)
 static int rsk_worker_connect(struct rsk_worker *w, struct rsk_load_conn *lc)
 {
 	const struct rsk_opts *opts = w->client->opts;
-	uint64_t begun = rsk_now_ns();
+	uint64_t begun = rsk_monotonic_ns();
 	int fd, rc;
 
 	rc = rsk_net_connect(&w->client->addrs, &fd);
@@ -88,7 +88,7 @@ static bool rsk_worker_next(struct rsk_worker *w, struct rsk_load_conn *lc, int 
 	if (rc < 0)
 		rsk_worker_fail(w, "connection", rc);
 	if (w->rc || w->client->opts->test != RSK_TEST_CONN ||
-	    rsk_load_over(&w->load, lc->messages, rsk_now_ns()))
+	    rsk_load_over(&w->load, lc->messages, rsk_monotonic_ns()))
 		return false;
 	return rsk_worker_connect(w, lc) == 0;
 }
@@ -155,11 +155,11 @@ static void rsk_worker_use(struct rsk_worker *w, struct rsk_loop *loop, unsigned
 static void rsk_worker_rest(struct rsk_worker *w, struct rsk_loop *loop)
 {
 	const struct rsk_opts *opts = w->client->opts;
-	uint64_t begun = rsk_now_ns();
+	uint64_t begun = rsk_monotonic_ns();
 
 	w->load.from_ns = UINT64_MAX;
 	rsk_worker_use(w, loop, 0, w->conn_count + opts->idle, true, RSK_IDLE_CALLS);
-	w->opened_ns = rsk_now_ns() - begun;
+	w->opened_ns = rsk_monotonic_ns() - begun;
 	rsk_load_times(&w->load);
 	if (w->rc)
 		return;

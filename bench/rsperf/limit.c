@@ -170,9 +170,9 @@ static void rsk_limit_measure(const struct rsk_opts *opts, const struct rsk_peer
 			      const struct rsk_means *m, struct hdr_histogram *times,
 			      struct rsk_report *r)
 {
-	uint64_t from_ns = rsk_now_ns() + (uint64_t)(opts->warmup_s * 1e9);
+	uint64_t from_ns = rsk_monotonic_ns() + (uint64_t)(opts->warmup_s * 1e9);
 	uint64_t until_ns = from_ns + (uint64_t)(opts->time_s * 1e9);
-	uint64_t begun = rsk_now_ns(), now = begun;
+	uint64_t begun = rsk_monotonic_ns(), now = begun;
 	uint32_t turn = 0;
 
 	do {
@@ -180,7 +180,7 @@ static void rsk_limit_measure(const struct rsk_opts *opts, const struct rsk_peer
 			break; /* after some billions of turns */
 		rsk_peer_pass(p, m, turn);
 		m->wait(p, turn);
-		now = rsk_now_ns();
+		now = rsk_monotonic_ns();
 		if (begun >= from_ns)
 			hdr_record_value(times, (int64_t)(now - begun));
 		begun = now;

@@ -93,7 +93,7 @@ static int rsk_copy_measure(const struct rsk_opts *opts, pid_t child, uint8_t *f
 	struct rsk_key key;
 	struct rsk_report r = { .opts = opts };
 	struct hdr_histogram *times = NULL;
-	uint64_t begun = rsk_now_ns(), now;
+	uint64_t begun = rsk_monotonic_ns(), now;
 	uint64_t from_ns = begun + (uint64_t)(opts->warmup_s * 1e9);
 	uint64_t until_ns = from_ns + (uint64_t)(opts->time_s * 1e9);
 	int rc = 0;
@@ -105,7 +105,7 @@ static int rsk_copy_measure(const struct rsk_opts *opts, pid_t child, uint8_t *f
 		rc = rsk_copy_take(opts, &key, child, from, to, turns);
 		if (rc)
 			goto out;
-		now = rsk_now_ns();
+		now = rsk_monotonic_ns();
 		if (begun >= from_ns)
 			hdr_record_value(times, (int64_t)(now - begun));
 		begun = now;

@@ -130,7 +130,7 @@ static int rsk_bare_take(struct rsk_bare_end *e, uint64_t *said, pid_t child)
 static int rsk_bare_measure(const struct rsk_opts *opts, struct rsk_bare *bare, pid_t child)
 {
 	static struct rsk_bare_end e;
-	uint64_t from_ns = rsk_now_ns() + (uint64_t)(opts->warmup_s * 1e9), now, begun = 0;
+	uint64_t from_ns = rsk_monotonic_ns() + (uint64_t)(opts->warmup_s * 1e9), now, begun = 0;
 	uint64_t said = RSK_BARE_FIRST, count = 0;
 	struct rsk_report r = { .opts = opts };
 	struct rusage ru;
@@ -143,7 +143,7 @@ static int rsk_bare_measure(const struct rsk_opts *opts, struct rsk_bare *bare, 
 			if (rc)
 				return rc;
 		}
-		now = rsk_now_ns();
+		now = rsk_monotonic_ns();
 		if (begun)
 			count += RSK_BARE_BATCH;
 		else if (now >= from_ns)

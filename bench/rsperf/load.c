@@ -16,7 +16,7 @@ static struct rsk_load_conn *rsk_load_of(struct rsk_conn *c)
 
 void rsk_load_times(struct rsk_load *load)
 {
-	load->from_ns = rsk_now_ns() + (uint64_t)(load->opts->warmup_s * 1e9);
+	load->from_ns = rsk_monotonic_ns() + (uint64_t)(load->opts->warmup_s * 1e9);
 	load->until_ns = load->opts->count ? UINT64_MAX :
 					     load->from_ns + (uint64_t)(load->opts->time_s * 1e9);
 }
@@ -76,7 +76,7 @@ static int rsk_load_run(struct rsk_conn *c)
 		return rc;
 	if (c->ask.test == RSK_TEST_LAT) {
 		rsk_ping_stamp(lc);
-		lc->begun_ns = rsk_now_ns();
+		lc->begun_ns = rsk_monotonic_ns();
 		atomic_store_explicit(&c->wants, RSK_OUT, memory_order_release);
 		return 0;
 	}
@@ -105,7 +105,7 @@ static int rsk_load_sent(struct rsk_conn *c)
 		atomic_store_explicit(&c->wants, RSK_IN, memory_order_release);
 		return 0;
 	}
-	now = rsk_now_ns();
+	now = rsk_monotonic_ns();
 	bytes = atomic_load_explicit(&c->tx_bytes, memory_order_relaxed);
 	if (rsk_span_begin(&lc->out, lc->load, bytes, now) && bytes > lc->out.from_bytes)
 		lc->messages++;
@@ -125,7 +125,7 @@ static int rsk_load_sent(struct rsk_conn *c)
 static int rsk_load_pong(struct rsk_load_conn *lc)
 {
 	struct rsk_conn *c = &lc->conn;
-	uint64_t now = rsk_now_ns();
+	uint64_t now = rsk_monotonic_ns();
 	size_t size = (size_t)c->ask.size_bytes;
 	size_t n = c->ask.verify || size < 16 ? size : 16;
 
@@ -172,7 +172,7 @@ static int rsk_load_streamed(struct rsk_conn *c)
 
 	if (c->ask.flow == RSK_FLOW_OUT)
 		return 0; /* only the tally follows */
-	now = rsk_now_ns();
+	now = rsk_monotonic_ns();
 	bytes = atomic_load_explicit(&c->rx_bytes, memory_order_relaxed);
 	if (!rsk_span_begin(&lc->in, lc->load, bytes, now))
 		return 0;
@@ -195,7 +195,7 @@ static int rsk_load_eof(struct rsk_conn *c)
 	struct rsk_tally tally;
 
 	if (!c->in_hello && c->ask.test == RSK_TEST_CONN) {
-		if (rsk_load_sample(lc->load, lc->begun_ns, rsk_now_ns()))
+		if (rsk_load_sample(lc->load, lc->begun_ns, rsk_monotonic_ns()))
 			lc->messages++;
 		atomic_store_explicit(&c->wants, 0, memory_order_release);
 		return 0;
@@ -208,7 +208,7 @@ static int rsk_load_eof(struct rsk_conn *c)
 		return -EBADMSG;
 	if (lc->out.from_ns) {
 		lc->out.to_bytes = tally.rx_bytes;
-		lc->out.to_ns = rsk_now_ns();
+		lc->out.to_ns = rsk_monotonic_ns();
 	}
 	atomic_fetch_and_explicit(&c->wants, ~RSK_IN, memory_order_acq_rel);
 	return 0;
@@ -225,7 +225,7 @@ void rsk_load_rouse(struct rsk_load_conn *lc, uint64_t calls)
 {
 	lc->messages = calls;
 	lc->load->idle_now--;
-	lc->begun_ns = rsk_now_ns();
+	lc->begun_ns = rsk_monotonic_ns();
 	rsk_ping_stamp(lc);
 	atomic_store_explicit(&lc->conn.wants, RSK_OUT, memory_order_release);
 }

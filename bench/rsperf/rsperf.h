@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
+
+#include <rsock/clock.h>
 
 #define RSK_PIN_MAX 64
 #define RSK_CONNS_MAX 16384
@@ -100,14 +101,6 @@ struct rsk_tally {
 	uint64_t rx_bytes;
 	uint64_t tx_bytes;
 };
-
-static inline uint64_t rsk_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * RSK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 /*
  * opts.c: fills opts from argv. 0, or the exit status to end with; -1: help was printed, exit with

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <rsock/clock.h>
 #include <rsock/sys.h>
 
 #include <sys/mman.h>
@@ -411,14 +412,6 @@ int rsk_rail_say(struct rsk_verbs_rail *r, const void *word, size_t bytes)
 	return rc;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /*
  * Checks whether everything has arrived. *fence: 0, or the index of the work request whose
  * completion says so.
@@ -452,7 +445,7 @@ static int settled(struct rsk_verbs_rail *r, uint64_t *fence)
  */
 int rsk_rail_settle(struct rsk_verbs_rail *r, uint64_t timeout_ns)
 {
-	uint64_t until = now_ns() + timeout_ns, fence = 0;
+	uint64_t until = rsk_monotonic_ns() + timeout_ns, fence = 0;
 	int rc;
 
 	if (r->state != RSK_RAIL_UP)
@@ -461,7 +454,7 @@ int rsk_rail_settle(struct rsk_verbs_rail *r, uint64_t timeout_ns)
 		struct pollfd fds[] = { { .fd = r->dev->send_channel->fd, .events = POLLIN },
 					{ .fd = r->v->news_fd, .events = POLLIN } };
 		struct timespec wait = { .tv_nsec = 1000000 };
-		uint64_t now = now_ns();
+		uint64_t now = rsk_monotonic_ns();
 
 		if (now >= until)
 			return -ETIMEDOUT;

@@ -10,7 +10,8 @@
  * loses its rate: the reason why it was slow may be gone, and a rail that is never chosen is never
  * measured again.
  */
-#include <time.h>
+
+#include <rsock/clock.h>
 
 #include "post.h"
 
@@ -19,14 +20,6 @@
 #define SAMPLE_NS 2000000ull	 /* or so much time */
 #define LOOKED_NS 100000000ull
 #define FORGET_NS 100000000ull
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 void rsk_rate_estimator_reset(struct rsk_verbs_rail *r)
 {
@@ -44,7 +37,7 @@ void rsk_rate_estimator_posted(struct rsk_verbs_rail *r, uint64_t index, uint64_
 	struct rsk_rate_estimator *m = &r->rate_estimator;
 
 	if (m->on && !m->mark_ns && bytes) {
-		m->mark_ns = now_ns();
+		m->mark_ns = rsk_monotonic_ns();
 		m->mark = m->done;
 	}
 	m->posted += bytes;
@@ -53,7 +46,7 @@ void rsk_rate_estimator_posted(struct rsk_verbs_rail *r, uint64_t index, uint64_
 
 static void sample(struct rsk_rate_estimator *m)
 {
-	uint64_t now = now_ns(), ns = now - m->mark_ns, bytes = m->done - m->mark, rate;
+	uint64_t now = rsk_monotonic_ns(), ns = now - m->mark_ns, bytes = m->done - m->mark, rate;
 
 	if (bytes < SAMPLE_BYTES && (ns < SAMPLE_NS || !bytes))
 		return;
@@ -86,7 +79,7 @@ void rsk_rate_estimator_flow(struct rsk_verbs_rail *r, struct rsk_flow *flow)
 {
 	flow->under_way_bytes =
 		r->rate_estimator.posted - r->rate_estimator.done + r->rate_estimator.noted;
-	if (!flow->under_way_bytes && now_ns() - r->rate_estimator.rate_ns > FORGET_NS)
+	if (!flow->under_way_bytes && rsk_monotonic_ns() - r->rate_estimator.rate_ns > FORGET_NS)
 		r->rate_estimator.rate = 0;
 	flow->rate = r->rate_estimator.rate;
 }

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <rsock/clock.h>
 #include <rsock/sys.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -47,16 +48,13 @@ static int memfd_make(void)
 
 static void header_fill(struct rsk_stats_header *h)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	h->version = RSK_STATS_VERSION;
 	h->bytes = sizeof(struct rsk_stats_segment);
 	h->processes = RSK_STATS_PROCESSES;
 	h->process_bytes = sizeof(struct rsk_stats_process);
 	h->streams = RSK_STATS_STREAMS;
 	h->stream_bytes = sizeof(struct rsk_stats_stream);
-	h->created_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	h->created_ns = rsk_monotonic_ns();
 	/* The magic comes last: a reader that sees it sees the rest. */
 	__atomic_store_n(&h->magic, RSK_STATS_MAGIC, __ATOMIC_RELEASE);
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include <rsock/clock.h>
 #include <rsock/sys.h>
 
 #include "helper.h"
@@ -182,14 +182,6 @@ static void vet(void *arg)
 
 static _Atomic(uint64_t) vetting_ns;
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts = { 0 };
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 uint64_t rsk_fdmsg_vetting_ns(void)
 {
 	return atomic_load(&vetting_ns);
@@ -202,7 +194,7 @@ uint64_t rsk_fdmsg_vetting_ns(void)
 static int vetted(int fd, int most)
 {
 	struct vet v = { .fd = fd, .most = most };
-	uint64_t began_ns = now_ns();
+	uint64_t began_ns = rsk_monotonic_ns();
 	int pipe[2], rc, said;
 	ssize_t n;
 
@@ -222,7 +214,7 @@ static int vetted(int fd, int most)
 		break;
 	}
 	rsk_sys_close(pipe[0]);
-	atomic_fetch_add(&vetting_ns, now_ns() - began_ns);
+	atomic_fetch_add(&vetting_ns, rsk_monotonic_ns() - began_ns);
 	return rc == -EAGAIN ? -EBUSY : rc;
 }
 

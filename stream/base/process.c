@@ -8,6 +8,7 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 
+#include <rsock/clock.h>
 #include <rsock/reason.h>
 #include <rsock/sys.h>
 
@@ -44,18 +45,12 @@ bool rsk_exit_begins(void)
 
 uint64_t rsk_now_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return rsk_monotonic_ns();
 }
 
 uint64_t rsk_tick_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return rsk_time_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 /* ---- own descriptors: high numbers, so that the application's stay low ---- */

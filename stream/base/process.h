@@ -32,7 +32,10 @@ bool rsk_exiting(void); /* in exit() or _exit() */
 /* Sets that state; false: it was set before. */
 bool rsk_exit_begins(void);
 
-/* CLOCK_MONOTONIC in nanoseconds. */
+/*
+ * CLOCK_MONOTONIC in nanoseconds. One function, not inline: it is called from many places, few of
+ * them on the fast path.
+ */
 uint64_t rsk_now_ns(void);
 /* The same clock, cheaper, at most some milliseconds late. */
 uint64_t rsk_tick_ns(void);

@@ -3,6 +3,8 @@
  * scarce.c - tests waits where the library has no descriptor left, or more doorbells to wait for
  * than the limits allow: a program whose calls need no descriptor sees nothing of it.
  */
+#include <rsock/clock.h>
+
 #include "app.h"
 
 #include <sys/eventfd.h>
@@ -151,10 +153,7 @@ CASE(recv_signal, DIRECT, "100 signals, each ends the recv with SO_RCVTIMEO that
 
 static int64_t cpu_ms(void)
 {
-	struct timespec now;
-
-	MUST(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now));
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)(rsk_time_ns(CLOCK_THREAD_CPUTIME_ID) / 1000000);
 }
 
 CASE(peek_waits, DIRECT, "recv(MSG_PEEK | MSG_WAITALL) sleeps over bytes that are not enough")

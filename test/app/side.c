@@ -11,6 +11,8 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 
+#include <rsock/clock.h>
+
 #include "side.h"
 
 #define PATIENCE_MS (10000 * app_scale())
@@ -116,10 +118,7 @@ void app_die(const char *fmt, ...)
 
 int64_t app_now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return (int64_t)(rsk_monotonic_ns() / 1000000);
 }
 
 void app_pause_ms(int ms)

@@ -22,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
+
 int fd_of[MAX_HANDLES];
 char name[32], folder[64];
 int scale = 1;
@@ -131,10 +133,7 @@ void pattern(uint32_t key, uint64_t pos, uint8_t *buf, size_t len)
 
 int64_t now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return (int64_t)(rsk_monotonic_ns() / 1000000);
 }
 
 void op_parse(struct op *op, const char *line)

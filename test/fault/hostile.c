@@ -27,9 +27,9 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
 #include <rsock/splitmix.h>
 
 #include "ctl.h"
@@ -47,10 +47,7 @@ struct echo {
 
 double now_s(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+	return (double)rsk_monotonic_ns() / 1e9;
 }
 
 void die(const char *what)

@@ -32,8 +32,9 @@
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <rsock/clock.h>
 
 #include "ctl.h"
 
@@ -89,14 +90,6 @@ static bool host_set(const char *text)
 {
 	host_family = strchr(text, ':') ? AF_INET6 : AF_INET;
 	return inet_pton(host_family, text, &host) == 1;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 /* A new connection: its two directions have different bytes, and so has each connection. */
@@ -287,12 +280,12 @@ static void do_wait(char *how)
 	}
 	if (recv(conn.fd, &stamp, sizeof(stamp), MSG_WAITALL) != sizeof(stamp))
 		die("recv");
-	printf("woken %llu\n", (unsigned long long)(now_ns() - stamp));
+	printf("woken %llu\n", (unsigned long long)(rsk_monotonic_ns() - stamp));
 }
 
 static void do_poke(char *args)
 {
-	uint64_t stamp = now_ns();
+	uint64_t stamp = rsk_monotonic_ns();
 
 	(void)args;
 	if (send(conn.fd, &stamp, sizeof(stamp), MSG_NOSIGNAL) != sizeof(stamp))

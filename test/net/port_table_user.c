@@ -19,9 +19,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
 #include <rsock/splitmix.h>
 
 #include "port_table.h"
@@ -31,10 +31,7 @@ static struct rsk_port_table port_table;
 
 static uint64_t now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+	return rsk_monotonic_ns() / 1000000u;
 }
 
 static int dial(const char *path)

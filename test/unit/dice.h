@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <rsock/clock.h>
 #include <rsock/splitmix.h>
 
 static inline uint64_t dice_roll(uint64_t *state)
@@ -48,12 +49,8 @@ static inline uint64_t dice_number(const char *name, uint64_t normally)
  */
 static inline uint64_t dice_seed(const char *test)
 {
-	struct timespec now;
-	uint64_t seed;
+	uint64_t seed = dice_number("RSOCK_SEED", rsk_time_ns(CLOCK_REALTIME));
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	seed = dice_number("RSOCK_SEED",
-			   (uint64_t)now.tv_sec * 1000000007u + (uint64_t)now.tv_nsec);
 	printf("%s: RSOCK_SEED=%" PRIu64 "\n", test, seed);
 	fflush(stdout);
 	return seed;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <rsock/clock.h>
 #include <rsock/port_table.h>
 #include <rsock/reason.h>
 #include <stdio.h>
@@ -16,7 +17,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fdmsg.h"
@@ -311,10 +311,7 @@ Test(local_msg, what_may_be_served_by_anybody, .init = open_pair)
 
 static double now_s(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+	return (double)rsk_monotonic_ns() / 1e9;
 }
 
 /* A TCP socket with bytes that are never received: its last close() waits for the linger time. */

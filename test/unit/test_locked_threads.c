@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
+
 #include "crowd.h"
 #include "locked_kit.h"
 #include "shm.h"
@@ -18,14 +20,6 @@
 #define OWNER HOLDERS
 #define BYTES RSK_LOCKED_BYTES(HOLDERS)
 #define HOLD_NS 20000000ull /* after which a lock is broken */
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* Shared by all of them. The notes are kept beside the record, each by its own holder. */
 struct stage {
@@ -56,14 +50,14 @@ static void end(void)
 
 static int done(struct rsk_reserve *r)
 {
-	uint64_t until = now_ns() + 20000000000ull;
+	uint64_t until = rsk_monotonic_ns() + 20000000000ull;
 	int rc;
 
 	do {
-		rc = rsk_reserve_run(r, &stage->rail, now_ns, 1000);
+		rc = rsk_reserve_run(r, &stage->rail, rsk_monotonic_ns, 1000);
 		if (rc == -EBUSY)
 			usleep(100); /* another holder sleeps with the lock */
-	} while (rc == -EBUSY && now_ns() < until);
+	} while (rc == -EBUSY && rsk_monotonic_ns() < until);
 	return rc;
 }
 
@@ -71,7 +65,7 @@ static int join(struct rsk_locker *by, uint32_t me)
 {
 	struct rsk_reserve r;
 
-	rsk_locker_init(by, 0, HOLDERS, me, now_ns());
+	rsk_locker_init(by, 0, HOLDERS, me, rsk_monotonic_ns());
 	rsk_reserve_join(&r, by, KIT_RETRIES, HOLD_NS);
 	return done(&r);
 }
@@ -206,10 +200,10 @@ static void kills(bool sleeps, int rounds)
 			if (!pid[i])
 				child(i, sleeps && i == 1);
 		}
-		until = now_ns() + 20000000000ull;
+		until = rsk_monotonic_ns() + 20000000000ull;
 		while (atomic_load(&stage->ready) < CROWD ||
 		       (sleeps && !atomic_load(&stage->asleep))) {
-			cr_assert_lt(now_ns(), until, "seed %llu: they do not get there",
+			cr_assert_lt(rsk_monotonic_ns(), until, "seed %llu: they do not get there",
 				     (unsigned long long)seed);
 			sched_yield();
 		}
@@ -223,12 +217,12 @@ static void kills(bool sleeps, int rounds)
 		for (uint32_t i = 1; i <= CROWD; i++)
 			check_share(i);
 		for (uint32_t i = 1; i <= CROWD; i++) {
-			uint64_t begun = now_ns();
+			uint64_t begun = rsk_monotonic_ns();
 
 			rsk_reserve_leave(&r, &owner, i, KIT_RETRIES, HOLD_NS);
 			cr_assert_eq(done(&r), 0);
 			broken += r.broken;
-			cr_assert_lt(now_ns() - begun, 50 * HOLD_NS, "it took long");
+			cr_assert_lt(rsk_monotonic_ns() - begun, 50 * HOLD_NS, "it took long");
 		}
 		kit_whole(stage->record, HOLDERS, &v);
 		cr_assert_eq(v.now.shared[1], 0, "seed %llu: all is given back",

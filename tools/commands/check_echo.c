@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
+
 #define TIMEOUT_NS UINT64_C(15000000000)
 #define ROUND_NS UINT64_C(2000000000)
 #define LOOK_NS UINT64_C(100000000)
@@ -51,7 +53,7 @@ static int warm(int fd, const struct rsk_tuple *near, uint64_t deadline_ns)
 		bool done;
 
 		err = echo_round(fd, i, ROUND_NS);
-		if (err || now_ns() < look_ns)
+		if (err || rsk_monotonic_ns() < look_ns)
 			continue;
 		if (i < 64) /* too few calls for a promotion */
 			continue;
@@ -61,9 +63,9 @@ static int warm(int fd, const struct rsk_tuple *near, uint64_t deadline_ns)
 		connection_explain(&host, near, getpid(), &c);
 		done = decided(&c);
 		host_free(&host);
-		if (done || now_ns() >= deadline_ns)
+		if (done || rsk_monotonic_ns() >= deadline_ns)
 			break;
-		look_ns = now_ns() + LOOK_NS;
+		look_ns = rsk_monotonic_ns() + LOOK_NS;
 	}
 	return err;
 }
@@ -78,7 +80,7 @@ static int probe(int fd, const struct check *check, uint64_t *p50_ns, uint64_t *
 	int err = rsk_tuple_names(fd, &near);
 
 	if (!err)
-		err = warm(fd, &near, now_ns() + timeout_ns);
+		err = warm(fd, &near, rsk_monotonic_ns() + timeout_ns);
 	if (!err)
 		err = echo_measure(fd, ROUND_NS, p50_ns, p99_ns);
 	if (!err)

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
+
 #define TIMEOUT_NS UINT64_C(2000000000)
 
 /* The prediction. */
@@ -46,7 +48,7 @@ static void wait_accepted(const struct rsk_tuple *far, uint64_t deadline_ns)
 	const struct timespec pause = { 0, 5000000 };
 	bool accepted = false;
 
-	while (!accepted && now_ns() < deadline_ns) {
+	while (!accepted && rsk_monotonic_ns() < deadline_ns) {
 		const struct sock_row *row;
 		struct nettab tab;
 
@@ -216,7 +218,7 @@ static int look(const struct rsk_tuple *near, int fd, uint64_t deadline_ns, stru
 		if (err)
 			return err;
 		judge(host, near, fd, deadline_ns, v);
-		if (!v->early || now_ns() >= deadline_ns)
+		if (!v->early || rsk_monotonic_ns() >= deadline_ns)
 			return 0;
 		host_free(host);
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
@@ -285,8 +287,8 @@ int check_server(const struct check *check)
 	if (err)
 		return failure("%s", strerror(-err));
 	far = rsk_tuple_mirror(&near);
-	wait_accepted(&far, now_ns() + timeout_ns);
-	err = look(&near, fd, now_ns() + timeout_ns, &host, &v);
+	wait_accepted(&far, rsk_monotonic_ns() + timeout_ns);
+	err = look(&near, fd, rsk_monotonic_ns() + timeout_ns, &host, &v);
 	if (err)
 		return failure("cannot read /proc: %s", strerror(-err));
 	rsk_addr_text(near.family, near.peer, near.peer_port, address);

@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
+
 #define ROUNDS 10
 #define ROUNDS_MOST 1000
 
@@ -69,7 +71,7 @@ __attribute__((noreturn)) static void child(const struct bench *b, enum launch_w
 /* Runs the command once. Returns its exit status or -errno. */
 static int run_once(const struct bench *b, enum launch_way way, double *seconds)
 {
-	uint64_t from = now_ns();
+	uint64_t from = rsk_monotonic_ns();
 	int status;
 	pid_t pid = fork();
 
@@ -80,7 +82,7 @@ static int run_once(const struct bench *b, enum launch_way way, double *seconds)
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	*seconds = (double)(now_ns() - from) / 1e9;
+	*seconds = (double)(rsk_monotonic_ns() - from) / 1e9;
 	return launch_status(status);
 }
 

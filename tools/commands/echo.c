@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
+
 #define MESSAGE_BYTES 64
 #define CLIENTS 64
 #define BUFFER_BYTES 65536
@@ -22,7 +24,7 @@
 /* Milliseconds left, for poll(2); not below 0. */
 static int left_ms(uint64_t deadline_ns)
 {
-	uint64_t now = now_ns();
+	uint64_t now = rsk_monotonic_ns();
 
 	return now < deadline_ns ? (int)((deadline_ns - now) / 1000000 + 1) : 0;
 }
@@ -64,7 +66,7 @@ static int connect_one(const struct addrinfo *ai, uint64_t deadline_ns)
 int echo_connect(const char *host, const char *port, uint64_t timeout_ns)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *list;
-	uint64_t deadline_ns = now_ns() + timeout_ns;
+	uint64_t deadline_ns = rsk_monotonic_ns() + timeout_ns;
 	int fd = -EHOSTUNREACH;
 
 	if (getaddrinfo(host, port, &hints, &list))
@@ -77,7 +79,7 @@ int echo_connect(const char *host, const char *port, uint64_t timeout_ns)
 
 int echo_round(int fd, uint32_t number, uint64_t timeout_ns)
 {
-	uint64_t deadline_ns = now_ns() + timeout_ns;
+	uint64_t deadline_ns = rsk_monotonic_ns() + timeout_ns;
 	char out[MESSAGE_BYTES] = "rsock check", in[MESSAGE_BYTES];
 	size_t sent = 0, got = 0;
 	ssize_t n;
@@ -121,12 +123,12 @@ int echo_measure(int fd, uint64_t timeout_ns, uint64_t *p50_ns, uint64_t *p99_ns
 	static uint64_t took_ns[ECHO_ROUNDS];
 
 	for (uint32_t i = 0; i < ECHO_ROUNDS; i++) {
-		uint64_t from = now_ns();
+		uint64_t from = rsk_monotonic_ns();
 		int err = echo_round(fd, i, timeout_ns);
 
 		if (err)
 			return err;
-		took_ns[i] = now_ns() - from;
+		took_ns[i] = rsk_monotonic_ns() - from;
 	}
 	qsort(took_ns, ECHO_ROUNDS, sizeof(took_ns[0]), compare_ns);
 	*p50_ns = took_ns[ECHO_ROUNDS / 2];

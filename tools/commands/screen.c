@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
+
 #define KEYS "q quit   r rate   b bytes   p process   w why   up, down, page up, page down"
 
 /* The state of the screen. */
@@ -104,7 +106,7 @@ static int wait_keys(struct screen *s, uint64_t due_ns)
 	int err = 0;
 
 	while (!err && !s->quit && !ended) {
-		uint64_t now = now_ns();
+		uint64_t now = rsk_monotonic_ns();
 		int key;
 
 		if (now >= due_ns)
@@ -136,7 +138,7 @@ static int loop(struct screen *s)
 	int err = look(s);
 
 	while (!err && !s->quit && !ended) {
-		uint64_t due_ns = now_ns() + s->req->interval_ns;
+		uint64_t due_ns = rsk_monotonic_ns() + s->req->interval_ns;
 
 		err = draw(s);
 		if (!err)

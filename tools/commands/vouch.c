@@ -14,6 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
+
 static int dial(void)
 {
 	const char *path = getenv("RSOCK_DAEMON");
@@ -40,7 +42,7 @@ static enum rsk_reason answer_to(int to, const struct rsk_local_msg *m, uint64_t
 	struct rsk_local_msg got;
 	uint64_t now;
 
-	while ((now = now_ns()) < deadline_ns) {
+	while ((now = rsk_monotonic_ns()) < deadline_ns) {
 		struct pollfd look = { .fd = to, .events = POLLIN };
 		int with, rc;
 

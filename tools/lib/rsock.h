@@ -125,7 +125,4 @@ const char *size_text(char buf[static 16], uint64_t bytes);
 /* The user's name, or the number of a user without a name. */
 const char *user_text(char buf[static 33], uid_t uid);
 
-/* Monotonic time in nanoseconds. */
-uint64_t now_ns(void);
-
 #endif /* RSK_TOOLS_RSOCK_H */

@@ -4,7 +4,8 @@
 
 #include <inttypes.h>
 #include <pwd.h>
-#include <time.h>
+
+#include <rsock/clock.h>
 
 const char *text_clean(char *out, size_t cap, const char *text, size_t max)
 {
@@ -41,12 +42,4 @@ const char *user_text(char buf[static 33], uid_t uid)
 		return text_clean(buf, 33, pw->pw_name, 33);
 	snprintf(buf, 33, "%u", uid);
 	return buf;
-}
-
-uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }

@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include <rsock/clock.h>
+
 #define LOOK_NS 2000000
 
 /* A live segment, mapped once for all of its streams. */
@@ -143,9 +145,9 @@ static bool look(struct requests *all)
 void requests_await(struct requests *all, uint64_t wait_ns)
 {
 	const struct timespec turn = { .tv_nsec = LOOK_NS };
-	uint64_t until = now_ns() + wait_ns;
+	uint64_t until = rsk_monotonic_ns() + wait_ns;
 
-	while (look(all) && now_ns() < until)
+	while (look(all) && rsk_monotonic_ns() < until)
 		nanosleep(&turn, NULL);
 }
 

@@ -24,6 +24,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <rsock/clock.h>
+
 #define LINK_TEXT "/memfd:" RSK_STATS_NAME " (deleted)"
 
 static bool copy_is_valid(const struct rsk_stats_segment *seg)
@@ -108,7 +110,7 @@ static int segment_meet(struct segment **list, int fd, pid_t pid)
 		return -ENOMEM;
 	seg->dev = st.st_dev;
 	seg->ino = st.st_ino;
-	seg->taken_ns = now_ns();
+	seg->taken_ns = rsk_monotonic_ns();
 	seg->copy = copy_take(fd);
 	if (!seg->copy) {
 		int err = errno;

@@ -2,12 +2,9 @@
 /* clock.c - see clock.h. */
 #include "clock.h"
 
-#include <time.h>
+#include <rsock/clock.h>
 
 uint64_t rsk_clock_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return rsk_monotonic_ns();
 }

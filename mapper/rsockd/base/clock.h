@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* CLOCK_MONOTONIC, in nanoseconds. */
+/* CLOCK_MONOTONIC, in nanoseconds. A function of its own, so that unit tests can replace it. */
 uint64_t rsk_clock_ns(void);
 
 #endif

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include <rsock/clock.h>
+
 #include "clock.h"
 
 #define FILE_NAME "state"
@@ -21,14 +23,6 @@
 #define SOON_S 1
 
 /* ---- clocks ---- */
-
-static uint64_t boottime_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static int hex(char c)
 {
@@ -58,7 +52,8 @@ static void read_boot_id(uint8_t out[static 16])
 
 static struct rsk_state_clock clock_of(const struct rsk_state *s)
 {
-	struct rsk_state_clock c = { .boottime_ns = boottime_ns(), .now_ns = rsk_clock_ns() };
+	struct rsk_state_clock c = { .boottime_ns = rsk_time_ns(CLOCK_BOOTTIME),
+				     .now_ns = rsk_clock_ns() };
 
 	memcpy(c.boot_id, s->boot_id, 16);
 	return c;

@@ -13,6 +13,8 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include <rsock/clock.h>
+
 #include "clock.h"
 #include "fdmsg.h"
 #include "first_contact.h"
@@ -184,10 +186,7 @@ static bool has_share(struct rsk_local_user *u, uint64_t now_ns)
  */
 static uint64_t worked_ns(void)
 {
-	struct timespec ts = { 0 };
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + rsk_fdmsg_vetting_ns();
+	return rsk_time_ns(CLOCK_THREAD_CPUTIME_ID) + rsk_fdmsg_vetting_ns();
 }
 
 /*

@@ -200,7 +200,7 @@ struct worker {
 static uint32_t look(const struct worker *w, uint32_t *open)
 {
 	struct pair_link *l = w->l;
-	bool time_up = pair_now_ns() >= w->until_ns;
+	bool time_up = rsk_monotonic_ns() >= w->until_ns;
 	uint32_t moved = 0;
 
 	*open = 0;
@@ -228,7 +228,7 @@ static void sleep_on(const struct worker *w)
 	struct pair *p = w->l->p;
 	struct pollfd fds[] = { { .fd = w->l->doorbell[w->number], .events = POLLIN },
 				{ .fd = p->m->news_fd(p->v), .events = POLLIN } };
-	uint64_t count, now = pair_now_ns();
+	uint64_t count, now = rsk_monotonic_ns();
 	int ms = PAIR_ASLEEP_MS, n;
 	uint32_t open;
 
@@ -286,7 +286,7 @@ static void *work(void *arg)
 void pair_flow_start(struct pair_link *l)
 {
 	const struct pair_plan *plan = &l->p->plan;
-	uint64_t until = pair_now_ns() + plan->seconds * 1000000000ull;
+	uint64_t until = rsk_monotonic_ns() + plan->seconds * 1000000000ull;
 
 	atomic_store(&l->running, plan->threads);
 	for (uint32_t i = 0; i < plan->threads; i++) {

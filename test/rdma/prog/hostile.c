@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <rsock/clock.h>
 #include <rsock/splitmix.h>
 
 #define BYTES 4096u
@@ -331,10 +331,7 @@ const char *hostile_do(struct hostile *h, uint32_t number, const struct hostile_
 /* ---- a flood of notices ---- */
 static uint64_t now_s(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec;
+	return rsk_monotonic_ns() / 1000000000u;
 }
 
 /* Posts as many notices as the send queue has room for; returns how many completed meanwhile. */

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 #include <netinet/in.h>
 
@@ -18,14 +17,6 @@
 #include "shm.h"
 
 struct pair_keys pair_ours, pair_theirs;
-
-uint64_t pair_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- the TCP connection of the two programs ---- */
 void pair_tell(struct pair *p, const void *what, size_t n)
@@ -146,13 +137,13 @@ void pair_keep(struct pair *p, int ms)
 
 void pair_keep_until(struct pair *p, _Atomic(int) *what, int value, const char *say)
 {
-	uint64_t until = pair_now_ns() + 60000000000ull;
+	uint64_t until = rsk_monotonic_ns() + 60000000000ull;
 
 	while (atomic_load(what) < value) {
 		pair_keep(p, 20);
 		/* The threads that poll may have ended already. */
 		p->m->poll(p->v, true);
-		if (pair_now_ns() > until)
+		if (rsk_monotonic_ns() > until)
 			PAIR_FAIL("no %s", say);
 	}
 }

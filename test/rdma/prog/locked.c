@@ -84,12 +84,12 @@ static void step(struct initiator *in, int rc, bool last)
 	struct rsk_locked *op;
 
 	in->busy += rc == -EBUSY;
-	rc = rsk_reserve_next(&in->todo, rc, pair_now_ns(), &op);
+	rc = rsk_reserve_next(&in->todo, rc, rsk_monotonic_ns(), &op);
 	while (rc <= 0) {
 		end_turn(in, rc, last);
 		if (in->ended)
 			return;
-		rc = rsk_reserve_next(&in->todo, -EAGAIN, pair_now_ns(), &op);
+		rc = rsk_reserve_next(&in->todo, -EAGAIN, rsk_monotonic_ns(), &op);
 	}
 	rc = in->rail->ops->locked(in->rail, op, in->by.me - 1);
 	if (rc < 0 && rc != -EAGAIN)
@@ -125,7 +125,7 @@ static void take_completions(struct pair *p, bool last)
 
 static void reserve_all(struct pair *p)
 {
-	uint64_t end = pair_now_ns() + p->plan.seconds * 1000000000ull;
+	uint64_t end = rsk_monotonic_ns() + p->plan.seconds * 1000000000ull;
 	uint64_t until = end + PATIENCE_NS;
 	bool going = true;
 
@@ -134,11 +134,11 @@ static void reserve_all(struct pair *p)
 	for (uint32_t i = 0; i < INITIATORS; i++) {
 		all[i].rail = &p->link[i % PAIR_LINKS].seg.rail;
 		rsk_locker_init(&all[i].by, rsk_seg_ring_off(&p->link[0].seg.peer, 0) + OFF,
-				HOLDERS, i + 1, pair_now_ns());
+				HOLDERS, i + 1, rsk_monotonic_ns());
 		begin_turn(&all[i]);
 	}
 	while (going) {
-		bool last = pair_now_ns() > end;
+		bool last = rsk_monotonic_ns() > end;
 
 		going = false;
 		/* A rail carries a limited number of them at once; the others follow in turn. */
@@ -149,7 +149,7 @@ static void reserve_all(struct pair *p)
 		}
 		take_completions(p, last);
 		pair_keep(p, 0);
-		if (pair_now_ns() > until)
+		if (rsk_monotonic_ns() > until)
 			PAIR_FAIL("it does not end");
 	}
 }
@@ -157,7 +157,7 @@ static void reserve_all(struct pair *p)
 /* Runs one locked access to its end; no other is under way. */
 static int alone(struct initiator *in, struct rsk_locked op)
 {
-	uint64_t until = pair_now_ns() + PATIENCE_NS;
+	uint64_t until = rsk_monotonic_ns() + PATIENCE_NS;
 	struct rsk_completion done;
 	int n;
 
@@ -166,7 +166,7 @@ static int alone(struct initiator *in, struct rsk_locked op)
 	if (n < 0)
 		return n;
 	while ((n = in->rail->ops->poll(in->rail, &done, 1)) == 0)
-		if (pair_now_ns() > until)
+		if (rsk_monotonic_ns() > until)
 			PAIR_FAIL("no completion of a locked access");
 	return n < 0 ? n : done.status;
 }
@@ -193,7 +193,7 @@ static void refusals(void)
 	if (b->by.view.word != was.word || memcmp(&b->by.view.now, &was.now, sizeof(was.now)))
 		PAIR_FAIL("a refused access changed something");
 	rsk_reserve_take(&b->todo, &b->by, need, RETRIES, BREAK_NS);
-	while ((rc = rsk_reserve_next(&b->todo, rc, pair_now_ns(), &op)) == 1)
+	while ((rc = rsk_reserve_next(&b->todo, rc, rsk_monotonic_ns(), &op)) == 1)
 		rc = alone(b, *op);
 	if (rc || b->todo.broken != 1)
 		PAIR_FAIL("broken: %d, %u", rc, b->todo.broken);

@@ -140,10 +140,10 @@ static void read_all(struct boxes *b, uint64_t until_ns)
 	uint32_t busy = 1;
 
 	/* Goes on until no READ is under way: a late one would arrive where the next ones read. */
-	while (busy || pair_now_ns() < until_ns) {
+	while (busy || rsk_monotonic_ns() < until_ns) {
 		int got;
 
-		for (uint32_t i = 0; i < b->count && pair_now_ns() < until_ns; i++) {
+		for (uint32_t i = 0; i < b->count && rsk_monotonic_ns() < until_ns; i++) {
 			int rc = b->reader[i].state == RSK_MAILBOX_IDLE ?
 					 rsk_mailbox_start(&b->reader[i]) :
 					 0;
@@ -212,11 +212,11 @@ void pair_mailboxes(struct pair *p, const struct rsk_verbs_addr *from)
 	}
 	pair_bring_up(l, from);
 	/* A mailbox in which nothing was published reads as empty. */
-	read_all(&b, pair_now_ns() + 100000000u);
+	read_all(&b, rsk_monotonic_ns() + 100000000u);
 	pair_rendezvous(p, 'm');
 	if (pthread_create(&thread, NULL, owner, &b))
 		PAIR_FAIL("thread");
-	read_all(&b, pair_now_ns() + p->plan.seconds * 1000000000ull);
+	read_all(&b, rsk_monotonic_ns() + p->plan.seconds * 1000000000ull);
 	pair_rendezvous(p, 'e');
 	atomic_store(&p->stop, true);
 	pthread_join(thread, NULL);

@@ -263,22 +263,22 @@ static void hold(struct pair *p, const struct rsk_verbs_addr *from)
 	}
 	printf("held\n");
 	fflush(stdout);
-	begun = pair_now_ns();
+	begun = rsk_monotonic_ns();
 	run_flows(p, 1);
 	pair_keep_until(p, &l->downs, 1, "down()");
 	printf("{\"down\": %d, \"after_ms\": %llu}\n", -atomic_load(&l->err),
-	       (unsigned long long)(pair_now_ns() - begun) / 1000000);
+	       (unsigned long long)(rsk_monotonic_ns() - begun) / 1000000);
 }
 
 static void await(struct rsk_rail *rail, uint32_t n)
 {
-	uint64_t until = pair_now_ns() + 10000000000ull;
+	uint64_t until = rsk_monotonic_ns() + 10000000000ull;
 	struct rsk_completion done;
 
 	while (n) {
 		int rc = rail->ops->poll(rail, &done, 1);
 
-		if (rc < 0 || (rc && done.status) || pair_now_ns() > until)
+		if (rc < 0 || (rc && done.status) || rsk_monotonic_ns() > until)
 			PAIR_FAIL("%u atomics are left: %d", n, rc);
 		n -= (uint32_t)rc;
 	}
@@ -340,11 +340,11 @@ static void read_words(struct pair *p, const struct rsk_verbs_addr *from)
 	for (uint32_t i = 0; i < p->plan.streams; i++) {
 		struct rsk_completion done = { .status = 1 };
 		struct rsk_control_word back, m;
-		uint64_t until = pair_now_ns() + 10000000000ull;
+		uint64_t until = rsk_monotonic_ns() + 10000000000ull;
 		int rc = ops->get(&l->seg.rail, rsk_seg_ctl_off(i), &back, sizeof(back), 77 + i);
 
 		while (rc == 0 && ops->poll(&l->seg.rail, &done, 1) == 0)
-			if (pair_now_ns() > until)
+			if (rsk_monotonic_ns() > until)
 				PAIR_FAIL("no completion of a READ");
 		if (rc < 0 || done.status || done.token != 77 + i ||
 		    !rsk_control_word_get(&back, &l->stream[i].key_out, RSK_CONTROL_WORD_TX, &m) ||

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <rsock/clock.h>
+
 #include "control_word.h"
 #include "ring.h"
 #include "segment.h"
@@ -81,8 +83,6 @@ struct pair {
 		fputc('\n', stderr);                                                               \
 		_Exit(1);                                                                          \
 	} while (0)
-
-uint64_t pair_now_ns(void);
 
 /* What each end registered for the other one. */
 struct pair_keys {

@@ -67,14 +67,6 @@ struct transfer {
 	uint32_t requests, invalid;
 };
 
-static uint64_t processor_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void tell(const struct end *e, enum what what, uint64_t value)
 {
 	struct word w = { .what = what, .number = e->number, .value = value };
@@ -109,7 +101,7 @@ static void rest(const struct end *e, uint64_t until_ns)
 				{ .fd = p->call_fd, .events = POLLIN },
 				{ .fd = p->m->news_fd(p->v), .events = POLLIN },
 				{ .fd = p->tcp, .events = POLLIN } };
-	uint64_t now = pair_now_ns(), ns = until_ns > now ? until_ns - now : 0;
+	uint64_t now = rsk_monotonic_ns(), ns = until_ns > now ? until_ns - now : 0;
 	struct timespec t = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
 
 	if (ppoll(fds, 4, &t, NULL) < 0 && errno != EINTR)
@@ -157,7 +149,7 @@ static void request(const struct end *e, struct transfer *t)
 {
 	tell(e, REQUEST, 0);
 	t->requests++;
-	t->due_ns = pair_now_ns() + e->l->p->plan.timer_ms * 1000000ull;
+	t->due_ns = rsk_monotonic_ns() + e->l->p->plan.timer_ms * 1000000ull;
 }
 
 /* The methods differ only here, and in how they begin. */
@@ -179,7 +171,7 @@ static void take_answers(struct end *e, struct transfer *t)
 			PAIR_FAIL("transfer %u: word %u of %u", e->number, w.what, w.number);
 		if (w.what == INVALID) {
 			t->invalid++;
-			t->due_ns = pair_now_ns() + e->l->p->plan.timer_ms * 1000000ull;
+			t->due_ns = rsk_monotonic_ns() + e->l->p->plan.timer_ms * 1000000ull;
 		}
 		obey(e, t, rsk_ring_reg_answer(&t->automaton, w.what == VALID, t->counts),
 		     (uint32_t)w.value);
@@ -189,7 +181,7 @@ static void take_answers(struct end *e, struct transfer *t)
 /* The automaton's clock is passed in here: it advances when the time for an answer is over. */
 static void tick(const struct end *e, struct transfer *t)
 {
-	if (t->way == RSK_VERBS_DIRECT || pair_now_ns() < t->due_ns)
+	if (t->way == RSK_VERBS_DIRECT || rsk_monotonic_ns() < t->due_ns)
 		return;
 	obey(e, t, rsk_ring_reg_tick(&t->automaton, t->automaton.due_ns, t->counts), 0);
 	request(e, t);
@@ -216,7 +208,7 @@ static bool send_some(const struct end *e, struct transfer *t)
 		if (n == 0)
 			break;
 		if (!s->out)
-			t->first_ns = pair_now_ns();
+			t->first_ns = rsk_monotonic_ns();
 		s->out += (uint64_t)n;
 		/* Each slot is posted by itself. */
 		rail->ops->due(rail, 0, RSK_WAKE_RX);
@@ -252,18 +244,19 @@ static uint64_t release(struct end *e, struct transfer *t)
 		PAIR_FAIL("transfer %u: settle", e->number);
 	tell(e, RELEASE, 0);
 	while (!hear(e, &w) || w.what != RELEASED)
-		rest(e, pair_now_ns() + 1000000000ull);
+		rest(e, rsk_monotonic_ns() + 1000000000ull);
 	return w.value;
 }
 
 static void transfer(struct end *e, char method)
 {
 	const struct rsk_verbs_counters *c = e->l->p->m->counters(e->l->p->v);
-	uint64_t indirect = atomic_load(&c->indirect_bytes), cpu = processor_ns(), took, peer_cpu;
+	uint64_t indirect = atomic_load(&c->indirect_bytes),
+		 cpu = rsk_time_ns(CLOCK_PROCESS_CPUTIME_ID), took, peer_cpu;
 	struct transfer t = { .method = method };
 
 	begin(e);
-	t.begun_ns = pair_now_ns();
+	t.begun_ns = rsk_monotonic_ns();
 	rsk_ring_reg_begin(&t.automaton, 0, t.counts);
 	request(e, &t);
 	if (method == 'a')
@@ -272,14 +265,14 @@ static void transfer(struct end *e, char method)
 		take_answers(e, &t);
 		tick(e, &t);
 		if (!send_some(e, &t))
-			rest(e,
-			     t.way == RSK_VERBS_DIRECT ? pair_now_ns() + 1000000000ull : t.due_ns);
-		if (pair_now_ns() - t.begun_ns > PATIENCE_NS)
+			rest(e, t.way == RSK_VERBS_DIRECT ? rsk_monotonic_ns() + 1000000000ull :
+							    t.due_ns);
+		if (rsk_monotonic_ns() - t.begun_ns > PATIENCE_NS)
 			PAIR_FAIL("transfer %u: %llu of %llu bytes", e->number,
 				  (unsigned long long)e->s->out,
 				  (unsigned long long)e->l->p->plan.bytes);
 	}
-	took = pair_now_ns() - t.begun_ns;
+	took = rsk_monotonic_ns() - t.begun_ns;
 	peer_cpu = release(e, &t);
 	printf("{\"method\": \"%c\", \"ns\": %llu, \"first_ns\": %llu, \"requests\": %u, "
 	       "\"invalid\": %u, \"indirect_bytes\": %llu, \"cpu_ns\": %llu, "
@@ -287,7 +280,8 @@ static void transfer(struct end *e, char method)
 	       method, (unsigned long long)took, (unsigned long long)(t.first_ns - t.begun_ns),
 	       t.requests, t.invalid,
 	       (unsigned long long)(atomic_load(&c->indirect_bytes) - indirect),
-	       (unsigned long long)(processor_ns() - cpu), (unsigned long long)peer_cpu);
+	       (unsigned long long)(rsk_time_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu),
+	       (unsigned long long)peer_cpu);
 }
 
 /* ---- the server receives ---- */
@@ -353,8 +347,8 @@ static bool answer(struct end *e, uint64_t *cpu)
 			continue;
 		}
 		m->unreg_ring(e->l->rail, 0);
-		tell(e, RELEASED, processor_ns() - *cpu);
-		*cpu = processor_ns();
+		tell(e, RELEASED, rsk_time_ns(CLOCK_PROCESS_CPUTIME_ID) - *cpu);
+		*cpu = rsk_time_ns(CLOCK_PROCESS_CPUTIME_ID);
 		e->number++;
 		begin(e);
 	}
@@ -363,12 +357,12 @@ static bool answer(struct end *e, uint64_t *cpu)
 
 static void serve(struct end *e)
 {
-	uint64_t cpu = processor_ns();
+	uint64_t cpu = rsk_time_ns(CLOCK_PROCESS_CPUTIME_ID);
 
 	begin(e);
 	while (answer(e, &cpu))
 		if (!receive_some(e))
-			rest(e, pair_now_ns() + 1000000000ull);
+			rest(e, rsk_monotonic_ns() + 1000000000ull);
 }
 
 void pair_transfers(struct pair *p, const struct rsk_verbs_addr *from)
@@ -380,12 +374,12 @@ void pair_transfers(struct pair *p, const struct rsk_verbs_addr *from)
 	p->plan.streams = 1;
 	p->plan.way = 'i'; /* no ring is registered beforehand */
 	pair_bring_up(e.l, from);
-	until = pair_now_ns() + p->plan.seconds * 1000000000ull;
+	until = rsk_monotonic_ns() + p->plan.seconds * 1000000000ull;
 	if (p->server) {
 		serve(&e);
 	} else {
 		/* Each method once in a round; each is the first one in its turn. */
-		for (uint32_t n = 0; n < p->plan.rounds && pair_now_ns() < until; n++)
+		for (uint32_t n = 0; n < p->plan.rounds && rsk_monotonic_ns() < until; n++)
 			for (uint32_t i = 0; i < methods; i++, e.number++)
 				transfer(&e, p->plan.methods[(i + n) % methods]);
 		tell(&e, END, 0);
