@@ -11,11 +11,11 @@ import pathlib
 import sys
 import time
 
-import harness
 import plots
 import report
-from harness import Failure, Stage
+import stages
 from rows import RUNS
+from stages import Failure, Stage
 from table import Table
 
 PROGRAMS = ("iperf3", "redis-server", "redis-benchmark", "nginx", "wrk", "memcached", "memcaslap",
@@ -73,8 +73,8 @@ def parse():
     args = p.parse_args()
     rounds, seconds = QUICK if args.quick else FULL
     args.rounds, args.seconds = args.rounds or rounds, args.seconds or seconds
-    args.json = args.json or harness.BUILD / "bench" / ("bench-quick.json" if args.quick
-                                                        else "bench.json")
+    args.json = args.json or stages.BUILD / "bench" / ("bench-quick.json" if args.quick
+                                                       else "bench.json")
     if args.rounds < 1 or not 0.1 <= args.seconds <= 600:
         p.error("at least one round, and 0.1 to 600 seconds")
     wanted = (args.only.split(",") if args.only
@@ -100,8 +100,8 @@ def main():
     if args.list:
         show_list(runs, args)
         return 0
-    harness.end_on_signals()
-    harness.require(harness.RSPERF, harness.SLOTS, *PROGRAMS)
+    stages.end_on_signals()
+    stages.require(stages.RSPERF, stages.SLOTS, *PROGRAMS)
     begun = time.monotonic()
     table = Table(runs)
     measure_all(table, args.rounds, args.seconds)

@@ -11,9 +11,9 @@ import sys
 from dataclasses import dataclass
 from typing import Callable
 
-import harness
 import rows_programs
-from harness import SPIN, TCP, Failure, Stage, Travel
+import stages
+from stages import SPIN, TCP, Failure, Stage, Travel
 
 ROUNDS = 2
 SECONDS = 3
@@ -70,9 +70,9 @@ def show(program, samples, travel):
 
 
 def main():
-    harness.end_on_signals()
-    harness.require("iperf3", "redis-server", "redis-benchmark", "redis-cli", "nginx", "wrk",
-                    "curl")
+    stages.end_on_signals()
+    stages.require("iperf3", "redis-server", "redis-benchmark", "redis-cli", "nginx", "wrk",
+                   "curl")
     print(f"{'program':<42} {'TCP':>9} {'preloaded':>10} {'ratio':>7}  {'':<13} how the streams "
           f"travelled")
     wrong = 0

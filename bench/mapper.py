@@ -17,10 +17,10 @@ import statistics
 import sys
 import tempfile
 
-import harness
 import mapper_connect
-from harness import BUILD, Failure
+import stages
 from mapper_lab import BIN, Daemon, free_udp_port, run
+from stages import BUILD, Failure
 
 LIVE = 1000000
 SERVICE = 5201
@@ -131,7 +131,7 @@ def main():
     p.add_argument("--seconds", type=float, default=2)
     p.add_argument("--json", type=pathlib.Path, default=BUILD / "bench" / "mapper.json")
     args = p.parse_args()
-    harness.end_on_signals()
+    stages.end_on_signals()
     rounds, connect = [], None
     for number in range(args.rounds):
         print(f"round {number + 1} of {args.rounds}", file=sys.stderr)

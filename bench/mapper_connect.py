@@ -1,11 +1,11 @@
 """Measures a connection between two hosts, each with its rsockd: plain, with a mapping requested in
 parallel, and with a mapping awaited first. Called by mapper.py."""
 import statistics
+import signal
 import subprocess
 import tempfile
-import time
 
-from harness import Failure, die_with_parent
+from lib.processes import dies_with_parent, until
 from mapper_lab import BIN, Daemon, run, two_hosts
 from table import median_interval
 
@@ -27,13 +27,10 @@ def host_config(host):
 
 
 def await_server(host):
-    deadline = time.monotonic() + 10
-    while not subprocess.run([*host.inside, "ss", "-Hltn", f"sport = :{SERVICE}"],
-                             capture_output=True,
-                             check=True).stdout:
-        if time.monotonic() > deadline:
-            raise Failure("pmconnect does not listen")
-        time.sleep(0.01)
+    def listens():
+        return subprocess.run([*host.inside, "ss", "-Hltn", f"sport = :{SERVICE}"],
+                              capture_output=True, check=True).stdout
+    until(listens, 10, "pmconnect to listen")
 
 
 def measure(rounds):
@@ -47,7 +44,7 @@ def measure(rounds):
                 started.append(Daemon(folder, host.inside, host.ns, **host_config(host)).popen)
             started.append(subprocess.Popen([*b.inside, str(BIN / "pmconnect"), "serve", b.address,
                                              str(SERVICE)],
-                                            preexec_fn=die_with_parent))
+                                            preexec_fn=dies_with_parent(signal.SIGTERM)))
             await_server(b)
             return run(*a.inside, BIN / "pmconnect", rounds, f"{folder}/{a.ns}.sock", b.address,
                        SERVICE)

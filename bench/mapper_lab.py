@@ -4,11 +4,12 @@ import atexit
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
-import time
 
-from harness import BUILD, Failure, die_with_parent
+from lib.processes import Failure, dies_with_parent, until
+from stages import BUILD
 
 BIN = BUILD / "bin"
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -38,15 +39,13 @@ class Daemon:
         path.write_text(json.dumps({"control": str(self.control), "local": f"{folder}/{name}.local",
                                     **config}))
         self.popen = subprocess.Popen([*inside, str(BIN / "rsockd"), "-c", str(path)],
-                                      preexec_fn=die_with_parent)
-        deadline = time.monotonic() + 10
-        while not self.answers():
-            if self.popen.poll() is not None or time.monotonic() > deadline:
-                raise Failure("rsockd did not start")
-            time.sleep(0.01)
+                                      preexec_fn=dies_with_parent(signal.SIGTERM))
+        until(self.answers, 10, "rsockd to answer")
 
     def answers(self):
         """True once all of its sockets exist."""
+        if self.popen.poll() is not None:
+            raise Failure(f"rsockd ended with {self.popen.returncode}")
         with socket.socket(socket.AF_UNIX) as control:
             try:
                 control.connect(str(self.control))

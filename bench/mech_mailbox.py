@@ -12,10 +12,10 @@ import pathlib
 import statistics
 import subprocess
 
-import harness
+import stages
 from rdma_report import table_lines
 
-MAILBOX = harness.BUILD / "bin" / "mailbox"
+MAILBOX = stages.BUILD / "bin" / "mailbox"
 SIZES = (16, 32, 64, 128, 232)
 FULL, QUICK = (2.0, 5), (0.3, 3)  # seconds for each size and round, rounds
 HEADS = ["message, bytes", "get and check, ns", "publish, ns", "obtained, ns", "gets for it",

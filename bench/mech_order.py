@@ -12,10 +12,10 @@ import json
 import subprocess
 import sys
 
-import harness
+import stages
 from rdma_report import table_lines
 
-ORDER = harness.BUILD / "bin" / "order"
+ORDER = stages.BUILD / "bin" / "order"
 FORMS = ("wrapping:13+keep", "wrapping:13+stop", "relative:12+keep")
 SIZES = (64, 16384)
 RAILS = ("1", "2", "4")
@@ -51,8 +51,8 @@ def measure(seconds=SECONDS, forms=FORMS, sizes=SIZES):
                               capture_output=True, text=True,
                               timeout=seconds + 30, check=False)
         if done.returncode:
-            raise harness.Failure(f"{ORDER} {form}: "
-                                  f"{done.stderr.strip() or f'status {done.returncode}'}")
+            raise stages.Failure(f"{ORDER} {form}: "
+                                 f"{done.stderr.strip() or f'status {done.returncode}'}")
         rows += rows_of(done.stdout)
     return rows
 

@@ -18,12 +18,12 @@ import statistics
 import time
 
 import drp
-import harness
 import mech_locked
 import mech_mailbox
 import mech_order
 import paper_report
 import plots
+import stages
 from drp import DYNAMIC, TRADITIONAL, Model
 from rdma_report import table_lines
 
@@ -164,7 +164,7 @@ def draw(cells, stem):
 def others(quick):
     """Measures the other mechanisms on this machine, one after the other: their rows for the result
     file, and their tables."""
-    locked = mech_locked.rows(harness.BUILD, quick)
+    locked = mech_locked.rows(stages.BUILD, quick)
     order = mech_order.measure(mech_order.QUICK_SECONDS if quick else mech_order.SECONDS)
     mailbox = mech_mailbox.measure(*(mech_mailbox.QUICK if quick else mech_mailbox.FULL))
     found = {"locked": locked, "order": [dataclasses.asdict(row) for row in order],
@@ -193,9 +193,9 @@ def main():
         with multiprocessing.Pool() as pool:
             print("\n".join(fit(pool, count)))
         return
-    args.json = args.json or harness.BUILD / "bench" / "mechanisms.json"
+    args.json = args.json or stages.BUILD / "bench" / "mechanisms.json"
     args.json.parent.mkdir(parents=True, exist_ok=True)
-    harness.require("gnuplot")
+    stages.require("gnuplot")
     found, lines = others(args.quick)
     print("\n".join(lines))
     begun = time.monotonic()

@@ -5,8 +5,8 @@ import random
 import statistics
 import time
 
-import harness
 import plots
+import stages
 from rdma_report import table_lines
 
 TIMER_MS = 50
@@ -80,7 +80,7 @@ def point_result(point, cell, methods):
 
 def result(points, cells, about):
     return {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "machine": harness.machine(), "note": ABOUT, **about,
+            "machine": stages.machine(), "note": ABOUT, **about,
             "points": [point_result(point, cells[point.key], about["methods"]) for point in points]}
 
 

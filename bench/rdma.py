@@ -13,11 +13,11 @@ import pathlib
 import sys
 import time
 
-import harness
 import rdma_report
-from harness import LIMIT, TCP, Failure
+import stages
 from rdma_rows import RUNS
-from rdma_stage import RSOCK, RSOCKET, SMC_R, Guests, LabFailure, Turn, accelerated
+from rdma_stage import RSOCK, RSOCKET, SMC_R, Guests, Turn, accelerated
+from stages import LIMIT, TCP, Failure
 from table import Table
 
 PROGRAMS = ("qemu-system-x86_64", "ib_write_lat", "ib_send_lat", "ib_write_bw", "iperf3",
@@ -34,7 +34,7 @@ def measure(guests, run, mode, seconds, cell, number):
             result = run.call(turn, seconds)
             for row in run.rows:
                 row.figure(result)
-    except (Failure, LabFailure, OSError) as error:
+    except (Failure, OSError) as error:
         for guest in guests.lab.guests:
             guest.machine.check()  # raises if the guest has died, which ends the run
         print(f"{run.key} {mode.name}: {error}", file=sys.stderr)
@@ -84,8 +84,8 @@ def parse():
     rounds, seconds, minutes = QUICK if args.quick else FULL
     args.rounds, args.seconds = args.rounds or rounds, args.seconds or seconds
     args.minutes = args.minutes or minutes
-    args.json = args.json or harness.BUILD / "bench" / ("rdma-quick.json" if args.quick
-                                                        else "rdma.json")
+    args.json = args.json or stages.BUILD / "bench" / ("rdma-quick.json" if args.quick
+                                                       else "rdma.json")
     if args.rounds < 1 or not 0.1 <= args.seconds <= 60:
         p.error("at least one round, and 0.1 to 60 seconds")
     wanted = (args.only.split(",") if args.only
@@ -98,16 +98,16 @@ def parse():
 
 def main():
     args, runs = parse()
-    harness.end_on_signals()
-    harness.require(harness.RSPERF, harness.BUILD / "bin" / "smcnet",
-                    harness.BUILD / "bin" / "rsockd", *PROGRAMS)
+    stages.end_on_signals()
+    stages.require(stages.RSPERF, stages.BUILD / "bin" / "smcnet",
+                   stages.BUILD / "bin" / "rsockd", *PROGRAMS)
     begun, table = time.monotonic(), Table(runs)
     try:
         with Guests() as guests:
             kernel = guests.kernel()
             print(f"guests are up after {time.monotonic() - begun:.0f} s", file=sys.stderr)
             rounds = measure_all(guests, table, args, begun)
-    except (Failure, LabFailure) as failure:
+    except Failure as failure:
         sys.exit(f"the guests: {failure}")
     result = rdma_report.write_json(args.json, table,
                                     guests={"kernel": kernel, "count": 2, "cpus": 1,

@@ -15,9 +15,10 @@ import statistics
 import sys
 import time
 
-import harness
+import stages
 from rdma_report import table_lines
-from rdma_stage import LabFailure, bare_guests, hosts
+from rdma_stage import bare_guests, hosts
+from stages import Failure
 
 COUNTS, QUICK = (1, 2, 16, 128, 1000), (1, 2, 16)
 FIRST, FIRST_S = 5, 6  # connections whose first bytes are timed; seconds of each
@@ -86,7 +87,7 @@ def until_direct(peers, count, talk):
     deadline = time.monotonic() + PROMOTED_S
     while not direct(peers, count):
         if time.monotonic() > deadline:
-            raise LabFailure(f"{count} streams were not direct within {PROMOTED_S} s")
+            raise Failure(f"{count} streams were not direct within {PROMOTED_S} s")
         talk()
 
 
@@ -231,15 +232,15 @@ def main():
                    + ",".join(map(str, COUNTS)) + ")")
     p.add_argument("--first", type=int, default=FIRST,
                    help=f"connections whose first bytes are timed ({FIRST})")
-    p.add_argument("--json", type=pathlib.Path, default=harness.BUILD / "bench" / "rdma-cost.json",
+    p.add_argument("--json", type=pathlib.Path, default=stages.BUILD / "bench" / "rdma-cost.json",
                    help="result file")
     args = p.parse_args()
     counts = ([int(count) for count in args.counts.split(",")] if args.counts else QUICK
               if args.quick else COUNTS)
-    harness.end_on_signals()
-    harness.require(harness.BUILD / "bin" / "fault_peer", "qemu-system-x86_64")
+    stages.end_on_signals()
+    stages.require(stages.BUILD / "bin" / "fault_peer", "qemu-system-x86_64")
     result = {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-              "machine": harness.machine(), "runs": [], "first_bytes": []}
+              "machine": stages.machine(), "runs": [], "first_bytes": []}
     try:
         with bare_guests() as lab:
             for guest in lab.guests:
@@ -249,7 +250,7 @@ def main():
                 print(f"{count} streams", file=sys.stderr)
             for number in range(args.first):
                 result["first_bytes"].append(first_bytes(lab, 7600 + number))
-    except LabFailure as failure:
+    except Failure as failure:
         sys.exit(f"the guests: {failure}")
     args.json.parent.mkdir(parents=True, exist_ok=True)
     args.json.write_text(json.dumps(result, indent=1) + "\n")

@@ -16,9 +16,10 @@ import statistics
 import sys
 import time
 
-import harness
+import stages
 from rdma_report import table_lines
-from rdma_stage import LabFailure, bare_guests, hosts
+from rdma_stage import bare_guests, hosts
+from stages import Failure
 
 WINDOW_S, CYCLES, BEFORE_S = 3, 30, 0.5
 BOOTS = 10  # new guests, since rxe refuses connections after some cycles
@@ -60,7 +61,7 @@ class Turns:
     def __init__(self, lab, port):
         self.lab = lab
         for guest in lab.guests:
-            guest.write("/run/turns.py", (harness.ROOT / "bench" / "rdma" / "turns.py").read_text())
+            guest.write("/run/turns.py", (stages.ROOT / "bench" / "rdma" / "turns.py").read_text())
         self.server = lab[2].start(["python3", "/run/turns.py", "server", port], preload=True)
         lab[2].until(lambda: "listening" in self.server.out(), 60, "the server to listen")
         self.client = lab[1].start(["python3", "/run/turns.py", "client", lab[2].ip, port],
@@ -80,7 +81,7 @@ class Turns:
         end = time.monotonic() + GONE_S
         while (left := [rails(guest) for guest in self.lab.guests]) != [1, 1]:
             if time.monotonic() > end:
-                raise LabFailure(f"rails are {left} after one died")
+                raise Failure(f"rails are {left} after one died")
             time.sleep(0.2)
 
     def until_both(self, seconds):
@@ -90,8 +91,8 @@ class Turns:
             if any(map(wedged, self.lab.guests)):
                 return False
             if time.monotonic() > end:
-                raise LabFailure(f"both rails were not there within {seconds} s: "
-                                 f"{[record(guest) for guest in self.lab.guests]}")
+                raise Failure(f"both rails were not there within {seconds} s: "
+                              f"{[record(guest) for guest in self.lab.guests]}")
             self.window()
         return True
 
@@ -110,7 +111,7 @@ def measure(lab, cycles, port):
         lost.append((link, turns.window(lambda link=link: deaf(lab, True, link))))
         turns.until_one()
         if by_tcp(lab.guests) != before:
-            raise LabFailure("bytes went by TCP")
+            raise Failure("bytes went by TCP")
         deaf(lab, False, link)
         if not turns.until_both(BACK_S):
             break
@@ -142,12 +143,12 @@ def main():
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--cycles", type=int, default=CYCLES, help=f"times that a rail dies ({CYCLES})")
     p.add_argument("--json", type=pathlib.Path,
-                   default=harness.BUILD / "bench" / "rdma-failover.json", help="result file")
+                   default=stages.BUILD / "bench" / "rdma-failover.json", help="result file")
     args = p.parse_args()
-    harness.end_on_signals()
-    harness.require(harness.BUILD / "bin" / "rsock", "qemu-system-x86_64")
+    stages.end_on_signals()
+    stages.require(stages.BUILD / "bin" / "rsock", "qemu-system-x86_64")
     result = {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-              "machine": harness.machine(), "lost": [], "quiet": [],
+              "machine": stages.machine(), "lost": [], "quiet": [],
               "boots": 0}
     try:
         # Guests whose rxe cannot connect any more are booted again.
@@ -160,7 +161,7 @@ def main():
                 result["lost"] += lost
                 result["quiet"] += quiet
                 print(f"{len(result['lost'])} of {args.cycles}", file=sys.stderr)
-    except LabFailure as failure:
+    except Failure as failure:
         sys.exit(f"the guests: {failure}")
     args.json.parent.mkdir(parents=True, exist_ok=True)
     args.json.write_text(json.dumps(result, indent=1) + "\n")

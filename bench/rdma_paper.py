@@ -15,9 +15,10 @@ import sys
 import time
 from dataclasses import dataclass
 
-import harness
+import stages
 import paper_report
-from rdma_stage import GUEST, LabFailure, bare_guests
+from rdma_stage import GUEST, bare_guests
+from stages import Failure
 
 PORT = 7400
 # Rounds; transfers by each method, and most seconds, of a point in a round.
@@ -125,7 +126,7 @@ def measure(lab, points, args, cells, had, begun):
         for point in points[first:] + points[:first]:
             try:
                 transfers, *ends = run(lab, point, args, number)
-            except (LabFailure, OSError, ValueError) as error:
+            except (Failure, OSError, ValueError) as error:
                 for guest in lab.guests:
                     guest.machine.check()
                 print(f"{point.key}: {error}", file=sys.stderr)
@@ -164,8 +165,8 @@ def parse():
     rounds, transfers, seconds = QUICK if args.quick else FULL
     args.rounds, args.transfers = args.rounds or rounds, args.transfers or transfers
     args.seconds = args.seconds or seconds
-    args.json = args.json or harness.BUILD / "bench" / ("rdma-paper-quick.json" if args.quick
-                                                        else "rdma-paper.json")
+    args.json = args.json or stages.BUILD / "bench" / ("rdma-paper-quick.json" if args.quick
+                                                       else "rdma-paper.json")
     points = [point for point in POINTS if point.quick or not args.quick]
     if args.only:
         points = [point for point in POINTS if point.key.startswith(tuple(args.only.split(",")))]
@@ -177,8 +178,8 @@ def parse():
 
 def main():
     args, points = parse()
-    harness.end_on_signals()
-    harness.require(harness.BUILD / "bin" / "verbs_pair", "qemu-system-x86_64", "ping", "gnuplot")
+    stages.end_on_signals()
+    stages.require(stages.BUILD / "bin" / "verbs_pair", "qemu-system-x86_64", "ping", "gnuplot")
     begun = time.monotonic()
     before = json.loads(args.json.read_text()) if args.add and args.json.exists() else {}
     cells = cells_of(points, before)
@@ -186,7 +187,7 @@ def main():
         with bare_guests() as lab:
             kernel = lab[2].run(["uname", "-r"], expect=0).out.strip()
             rounds = measure(lab, points, args, cells, before.get("rounds", 0), begun)
-    except LabFailure as failure:
+    except Failure as failure:
         sys.exit(f"the guests: {failure}")
     about = {"rounds": rounds, "seconds": args.seconds, "bytes": args.bytes,
              "methods": args.methods, "kernel": kernel,

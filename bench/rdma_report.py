@@ -3,12 +3,12 @@ import json
 import statistics
 import time
 
-import harness
 import plots
 import report
-from harness import LIMIT, TCP
+import stages
 from rdma_stage import ASLEEP, GET_EACH, GET_ONCE, MODES, PEERS, RSOCK, RSOCKET, SMC_R, Witness
 from report import number
+from stages import LIMIT, TCP
 from table import spread
 
 TITLES = {TCP: "kernel TCP", RSOCKET: "rsocket", SMC_R: "SMC-R", RSOCK: "rsock",
@@ -101,7 +101,7 @@ def way_text(table, run, mode):
     parts = []
     if cell.results:
         seen = witness_of(cell)
-        parts.append(f"{harness.floor_percent(seen.share())} RDMA")
+        parts.append(f"{stages.floor_percent(seen.share())} RDMA")
         if mode is SMC_R:
             parts.append(f"{seen.smc_connections} ends SMC-R, {seen.smc_fallbacks} fell back")
         if mode is RSOCK:
@@ -158,7 +158,7 @@ def row_json(table, run, row):
 
 def write_json(path, table, **about):
     result = {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-              "machine": harness.machine(), "note": ABOUT, **about,
+              "machine": stages.machine(), "note": ABOUT, **about,
               "rows": [row_json(table, run, row) for run in table.runs for row in run.rows],
               "runs": [report.run_json(table, run) for run in table.runs]}
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,9 +5,9 @@ import io
 import json
 import re
 
-from harness import LIMIT, Failure
 from rdma_stage import ASLEEP, GET_ONCE, GETS, GUEST, LIMITS, PEERS
 from rows_programs import whole
+from stages import LIMIT, Failure
 from table import Row, Run
 
 RSPERF = f"{GUEST}/bin/rsperf"

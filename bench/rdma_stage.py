@@ -8,24 +8,12 @@ import sys
 import time
 from dataclasses import asdict, dataclass, field, replace
 
-import harness
-from harness import LIMIT, ROOT, TCP, Failure, Mode, Travel, travel_of
+import stages
+from stages import LIMIT, ROOT, TCP, Failure, Mode, Travel, travel_of
 
-
-def import_lab():
-    """Imports test/rdma's modules, which use another module with the name harness."""
-    ours, path = sys.modules.pop("harness"), sys.path[:]
-    sys.path.insert(0, str(ROOT / "test" / "rdma"))
-    try:
-        import hosts
-        import rdmalab
-        return rdmalab, hosts
-    finally:
-        sys.modules["harness"], sys.path[:] = ours, path
-
-
-rdmalab, hosts = import_lab()
-LabFailure = rdmalab.Failure
+sys.path.append(str(ROOT / "test" / "rdma"))
+import hosts  # noqa: E402
+import rdmalab  # noqa: E402
 
 GUEST = "/opt/rsock"  # the build's place in a guest
 RSOCKET, SMC_R, RSOCK = (Mode(name, server=True, client=True)
@@ -122,7 +110,7 @@ def bare_guests(**options):
             lab.attach()
         else:
             lab.boot(**options)
-        lab.sync(str(harness.BUILD))
+        lab.sync(str(stages.BUILD))
         for guest in lab.guests:
             guest.begin_case()
         yield lab
@@ -143,14 +131,11 @@ class Guests:
         self.port, self.files = 20000, 0
         try:
             self.lab.boot()
-            self.lab.sync(str(harness.BUILD))
+            self.lab.sync(str(stages.BUILD))
             for guest in self.lab.guests:
                 guest.begin_case()
                 guest.sh(SET_UP.format(netdev=guest.netdev, rnic=guest.rnic))
                 guest.rsockd(rsockd_config(guest))
-        except LabFailure as failure:
-            self.lab.stop()
-            raise Failure(str(failure)) from None
         except BaseException:
             self.lab.stop()
             raise
@@ -205,7 +190,7 @@ class Turn:
         try:
             for server in self.servers:
                 self.end(server)
-        except (Failure, LabFailure):
+        except Failure:
             if not failed:
                 raise
         if not failed:
@@ -222,7 +207,7 @@ class Turn:
     def end(self, server):
         if server.running():
             server.kill(signal.SIGTERM)
-            with contextlib.suppress(LabFailure):
+            with contextlib.suppress(Failure):
                 server.wait(END_S)
         if server.running():
             server.kill(signal.SIGKILL)
@@ -260,7 +245,7 @@ class Turn:
                                       smc_connections=self.before.smc_connections,
                                       smc_fallbacks=self.before.smc_fallbacks)
             client.wait(timeout_s)
-        except LabFailure:
+        except Failure:
             self.guests.asks.machine.check()
             client.kill()
             served = "; ".join(last_words(server) for server in self.servers)

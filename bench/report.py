@@ -3,8 +3,8 @@ import json
 import statistics
 import time
 
-import harness
-from harness import LIMIT, NO_HASH, ONE_SIDE, SLEEP, SPIN, TCP, UNIX
+import stages
+from stages import LIMIT, NO_HASH, ONE_SIDE, SLEEP, SPIN, TCP, UNIX
 from table import NOISE, CostTarget, apart, pairs_interval, spread, verdict
 
 FIGURES = (TCP, SPIN, SLEEP, UNIX, LIMIT)
@@ -208,7 +208,7 @@ def run_json(table, run):
 
 def write_json(path, table, **about):
     result = {"when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-              "machine": harness.machine(), **about,
+              "machine": stages.machine(), **about,
               "rows": [row_json(table, run, row) for run in table.runs for row in run.rows],
               "runs": [run_json(table, run) for run in table.runs]}
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ import os
 import re
 import urllib.request
 
-from harness import SLEEP, SPIN, TCP, UNIX, Failure
+from stages import SLEEP, SPIN, TCP, UNIX, Failure
 from table import Row, Run, faster
 
 PAGE = b"<!doctype html><title>612 bytes</title>" + b"." * 573

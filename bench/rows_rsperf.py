@@ -3,7 +3,7 @@ time."""
 import json
 import os
 
-from harness import LIMIT, NO_HASH, ONE_SIDE, RSPERF, SLEEP, SLOTS, SPIN, TCP, UNIX, Travel
+from stages import LIMIT, NO_HASH, ONE_SIDE, RSPERF, SLEEP, SLOTS, SPIN, TCP, UNIX, Travel
 from table import CostTarget, Row, Run, faster, figure_at_least, near_limit
 
 BOTH = (TCP, SPIN, SLEEP)

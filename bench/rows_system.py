@@ -4,8 +4,8 @@ import contextlib
 import os
 import time
 
-from harness import RSPERF, SPIN, TCP, Failure
 from rows_rsperf import last_json, where
+from stages import RSPERF, SPIN, TCP, Failure
 from table import Row, Run, figure_at_least, figure_at_most
 
 FEW, SOME, MANY = 10, 510, 10000

@@ -5,7 +5,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Callable
 
-from harness import LIMIT, ONE_SIDE, SPIN, TCP, Mode, Travel
+from stages import LIMIT, ONE_SIDE, SPIN, TCP, Mode, Travel
 
 NOISE = 0.05  # a ratio this close to 1 is no gain; nor is one whose samples overlap
 NAMES = {"tcp": "TCP", "unix": "the unix socket", "limit": "the limit", "spin": "spinning",

@@ -10,13 +10,13 @@ import unittest
 
 import compare
 import gains
-import harness
 import plots
 import report
 import rows_programs
 import rows_rsperf
-from harness import LIMIT, ONE_SIDE, SLEEP, SPIN, TCP, UNIX, Failure, Stage
+import stages
 from rows import RUNS
+from stages import LIMIT, ONE_SIDE, SLEEP, SPIN, TCP, UNIX, Failure, Stage
 from table import (CostTarget, Row, Run, Table, cost_verdict, faster, figure_at_least,
                    figure_at_most, near_limit,
                    verdict)
@@ -35,7 +35,7 @@ class TravelTests(unittest.TestCase):
             if lines:
                 path.write_text("".join(json.dumps({"streams": streams}) + "\n"
                                         for streams in lines))
-            return harness.read_travel(path, 5201)
+            return stages.read_travel(path, 5201)
 
     def test_no_statistics_is_not_direct(self):
         travel = self.travel()
@@ -318,7 +318,7 @@ class StageTests(unittest.TestCase):
     def test_preloading_is_by_mode_only(self):
         os.environ["RSOCK_LOG"] = "debug"
         self.addCleanup(os.environ.pop, "RSOCK_LOG")
-        for mode, wanted in ((TCP, ""), (SPIN, str(harness.LIBRSOCK))):
+        for mode, wanted in ((TCP, ""), (SPIN, str(stages.LIBRSOCK))):
             stage = Stage(mode)
             env = stage._env(mode.client, "stat")
             self.assertEqual(env.get("LD_PRELOAD", ""), wanted)

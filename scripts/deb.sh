@@ -23,7 +23,7 @@ rm -rf "$out"
 mkdir -p "$out/source"
 git -c safe.directory="$PWD" ls-files -z --cached --others --exclude-standard |
 	while IFS= read -r -d '' file; do
-		[ ! -f "$file" ] || printf '%s\0' "$file"
+		if [ -f "$file" ] || [ -L "$file" ]; then printf '%s\0' "$file"; fi
 	done | tar -c --null -T - | tar -x -C "$out/source"
 
 log=$out/build.log

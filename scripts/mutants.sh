@@ -12,7 +12,7 @@ rm -rf "$copy/new"
 mkdir -p "$copy/new" "$copy/tree"
 git -c safe.directory="$PWD" ls-files -z --cached --others --exclude-standard |
 	while IFS= read -r -d '' file; do
-		[ ! -f "$file" ] || printf '%s\0' "$file"
+		if [ -f "$file" ] || [ -L "$file" ]; then printf '%s\0' "$file"; fi
 	done | tar -c --null -T - | tar -x -C "$copy/new"
 # Keeps the copy's build folder.
 [ ! -d "$copy/tree/build" ] || mv "$copy/tree/build" "$copy/new/build"

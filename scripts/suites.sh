@@ -21,9 +21,9 @@ suites_prepare()
 	suite "build with gcc" limited 15 scripts/build.sh build -DCMAKE_C_COMPILER=gcc
 }
 
-# Behaviours wait more than they compute: twice as many as there are processors run at once. The cases
-# of scripts count as two each, except those that only wait (test/real/cases.cmake). What is short, or
-# one long test, runs beside another suite.
+# Behaviours wait more than they compute: twice as many as there are processors run at once. The
+# cases of scripts count as two each, except those that only wait (test/lib/cases.cmake). What is
+# short, or one long test, runs beside another suite.
 suites_short()
 {
 	local cores

@@ -20,8 +20,8 @@ import time
 
 from generate import program_of
 from known import KNOWN, SEEDS
+from lib.runner import run_commands
 from model import CONFIGS, Model
-from runner import run_commands
 
 WORKER = os.path.join(os.environ.get("RSOCK_TEST_BIN", "build/bin"), "differ_worker")
 LIBRARY = os.environ.get("LIBRSOCK", "build/lib/librsock.so")

@@ -5,9 +5,7 @@ import random
 import sys
 import time
 
-from peers import Peer  # noqa: F401 (sets the path)
-
-from harness import case, main  # noqa: E402
+from lib.harness import case, main
 
 SECONDS = float(os.environ.get("RSOCK_HOSTILE_SECONDS", "6"))
 

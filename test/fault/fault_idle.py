@@ -5,9 +5,8 @@ import os
 import sys
 import time
 
+from lib.harness import LIBC, Failure, case, main
 from peers import both_ways, pair, warm
-
-from harness import LIBC, Failure, case, main  # noqa: E402 (peers sets the path)
 
 IDLE_S = 10
 PIDFD_GETFD = 438

@@ -7,9 +7,8 @@ import random
 import sys
 import time
 
+from lib.harness import case, main
 from peers import IOS, Peer, both_ways, connect, pair, private_shm, warm
-
-from harness import case, main  # noqa: E402 (peers sets the path)
 
 ROUNDS = int(os.environ.get("RSOCK_KILL_ROUNDS", "100"))
 RESETS = {"ECONNRESET", "EPIPE"}

@@ -13,9 +13,8 @@ import subprocess
 import sys
 import threading
 
+from lib.harness import case, main
 from peers import Peer, both_ways, connect, pair, private_shm, warm
-
-from harness import case, main  # noqa: E402 (peers sets the path)
 
 FOLDER = f"/dev/shm/rsock-{os.geteuid()}"
 FILE = FOLDER + "/registry"

@@ -8,11 +8,9 @@ import re
 import signal
 import sys
 
+from lib import nginx, redis
+from lib.harness import case, descendants, main
 from peers import Peer, both_ways, connect, pair, warm
-
-import real_nginx  # noqa: E402 (peers sets the path)
-import real_redis  # noqa: E402
-from harness import case, descendants, main  # noqa: E402
 
 
 @case(60)
@@ -101,8 +99,8 @@ def redis_clients_killed(t):
     leaks nothing.
     """
     random.seed(int(os.environ.get("RSOCK_SEED", "11")))
-    server, port = real_redis.start_server(t)
-    control = real_redis.Control(port, t.stats)
+    server, port = redis.start_server(t)
+    control = redis.Control(port, t.stats)
     held = None
     for turn in range(20):
         load = t.spawn(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "-q", "-t", "set", "-n",
@@ -123,7 +121,7 @@ def redis_clients_killed(t):
     t.check(fds <= held[0] + 1 and maps <= held[1] + 1,
             f"leak in redis-server: (fds, memfd mappings) {held} after 3 clients, {(fds, maps)} "
             f"after 20")
-    real_redis.benchmark(t, port, "-t", "set,get", "-n", 20000, "-c", 10)
+    redis.benchmark(t, port, "-t", "set,get", "-n", 20000, "-c", 10)
     t.stop(server)
     t.stats.direct(port, to_server=10_000_000, sides=("server",), streams=50, share=0.25)
 
@@ -135,8 +133,8 @@ def redis_server_killed(t):
     """
     ports = []
     for _turn in range(10):
-        server, port = real_redis.start_server(t)
-        control = real_redis.Control(port, t.stats)
+        server, port = redis.start_server(t)
+        control = redis.Control(port, t.stats)
         load = t.spawn(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "-q", "-t", "set", "-n",
                         "100000000",
                         "-c", 20, "-d", 1000], name="load")
@@ -157,18 +155,18 @@ def redis_server_killed(t):
 def nginx_workers_killed(t):
     """kill -9 of workers under load: the master starts others, which serve correctly and directly.
     """
-    server, port = real_nginx.start_server(t)
+    server, port = nginx.start_server(t)
     t.file("www/1000", 1000)
     load = t.spawn(["wrk", "-t", 1, "-c", 16, "-d", "6s", f"http://127.0.0.1:{port}/1000"],
                    name="wrk")
-    t.until(lambda: real_nginx.established(port) >= 16, 20, "16 connections")
+    t.until(lambda: nginx.established(port) >= 16, 20, "16 connections")
     for _ in range(6):
         workers = descendants(server.pid)
         t.equal(len(workers), 2, "workers")
         t.stats.sample()
         os.kill(workers[0], signal.SIGKILL)
         t.until(lambda: len(set(descendants(server.pid)) - set(workers)) == 1, 20, "a new worker")
-        total = real_nginx.fetch_all(t, port, sizes=(1, 612, 5_000_000))
+        total = nginx.fetch_all(t, port, sizes=(1, 612, 5_000_000))
     t.wait(load, 30)
     requests = re.search(r"(\d+) requests in", load.out())
     t.check(requests and int(requests.group(1)) > 1000, f"wrk: {load.out()}")

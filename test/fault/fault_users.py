@@ -9,9 +9,8 @@ import socket
 import struct
 import sys
 
+from lib.harness import case, main
 from peers import private_shm
-
-from harness import case, main  # noqa: E402 (peers sets the path)
 
 OVERFLOW = 65534
 OTHER = 33  # has no uid in the namespace

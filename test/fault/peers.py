@@ -9,12 +9,9 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "real"))
-
-from harness import LIBC, Failure  # noqa: E402
+from lib.harness import LIBC, Failure
 
 IOS = ("block", "poll", "epoll", "edge")
 MS_REC_PRIVATE = 0x4000 | 0x40000

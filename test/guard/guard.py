@@ -25,6 +25,8 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
+from lib.streams import ring_bytes, streams_of, tcp_bytes
+
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("RSOCK_BUILD", HERE.parent.parent / "build")).resolve()
 BOUNDS = HERE / "bounds.json"
@@ -157,14 +159,14 @@ def check_state(state, run):
     if state not in WANTED:
         return
     ends, reason = WANTED[state]
-    streams = [s for line in run.stat.splitlines() for s in json.loads(line)["streams"]]
+    streams = [s for line in run.stat.splitlines() for s in streams_of(line)]
     if len(streams) != ends:
         raise NotSo(f"{state}: {len(streams)} streams in the statistics, not {ends}")
     direct = reason == "direct"
     moved = (run.sent + run.received) / max(1, ends // 2)
     for s in streams:
-        ring = s["tx_ring_bytes"] + s["rx_ring_bytes"]
-        total = ring + s["tx_tcp_bytes"] + s["rx_tcp_bytes"]
+        ring = ring_bytes(s)
+        total = ring + tcp_bytes(s)
         if (s["reason"] != reason or s["demotions"] or
                 {s["tx"], s["rx"]} != {"ring" if direct else "tcp"}):
             raise NotSo(f"{state}: a stream is '{s['reason']}', tx {s['tx']}, rx {s['rx']}, "

@@ -13,9 +13,9 @@ import sys
 
 import netlab
 import pm
-from netlab import PM_PORT, Lab
-from harness import case, listening_ports, main
+from lib.harness import case, listening_ports, main
 from net_rsockd import SERVICE, asking, serving
+from netlab import PM_PORT, Lab
 
 MANY = 64
 ALL = 3  # ETH_P_ALL

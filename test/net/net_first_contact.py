@@ -6,8 +6,8 @@ import json
 import os
 import sys
 
+from lib.harness import case, main
 from netlab import HERE, Lab
-from harness import case, main
 
 SERVICE, AGGREGATE = 5201, "10.77.0.100"
 EVERYTHING = [{"name": "everything"}]

@@ -10,9 +10,9 @@ import time
 
 import local
 import segment
-from netlab import HERE  # noqa: F401 (sets the path)
-from harness import case, main
+from lib.harness import case, main
 from net_local import ALICE, BOB, MALLORY, host_with
+from netlab import HERE
 
 SERVICE = 8080
 

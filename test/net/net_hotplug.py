@@ -7,9 +7,9 @@ import signal
 import subprocess
 import sys
 
-from netlab import Lab, ip
-from harness import case, main
+from lib.harness import case, main
 from net_rsockd import SERVICE, asking, serving
+from netlab import Lab, ip
 
 ONE, TWO = "10.77.1.1", "10.77.1.2"
 

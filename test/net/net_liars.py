@@ -15,10 +15,10 @@ import threading
 import time
 
 import local
-from netlab import HERE, Lab
-from harness import case, main
+from lib.harness import case, main
 from net_local import ALICE, BOB, BOTH, MALLORY, PORT, host_with, until_direct, users
 from net_rsockd import resident
+from netlab import HERE, Lab
 
 # ---- processes ----
 

@@ -5,9 +5,9 @@ import os
 import sys
 import time
 
-from netlab import Lab
-from harness import case, main
+from lib.harness import case, main
 from net_rsockd import asking, serving
+from netlab import Lab
 
 ALICE, BOB, MALLORY = 60001, 60002, 60003
 PORT = 7000

@@ -6,9 +6,9 @@ import re
 import sys
 import time
 
-from netlab import Lab
-from harness import case, main
+from lib.harness import case, main
 from net_rsockd import SERVICE, asking, serving
+from netlab import Lab
 
 DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 

@@ -6,13 +6,13 @@ LeakSanitizer needs ptrace(2), which the filter forbids; memcheck works inside t
 import signal
 import sys
 
-import net_local
 import net_hotplug
+import net_local
 import net_policy
 import net_rdma
 import net_rsockd
 import netlab
-from harness import case, main
+from lib.harness import case, main
 
 WRONG = 99
 MEMCHECK = ["valgrind", "--quiet", "--vgdb=no", "--leak-check=full", "--show-leak-kinds=all",

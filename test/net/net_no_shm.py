@@ -6,11 +6,11 @@ import sys
 
 import local
 import pm
-from netlab import Lab
-from harness import case, main
+from lib.harness import case, main
 from net_local import ALICE, BOB, PORT
 from net_rdma import RAIL_A, RAIL_B, Connection, answer, at, guest, held, link, silent
 from net_rsockd import asking
+from netlab import Lab
 
 # does not share memory: the accepting process, the connecting one
 WHO = ((True, True), (True, False), (False, True))

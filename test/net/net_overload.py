@@ -5,11 +5,11 @@ refused, and who is told.
 import sys
 
 import pm
-from netlab import Lab
-from harness import case, main
+from lib.harness import case, main
 from net_hotplug import events, mapped
 from net_policy import ap_with
 from net_rsockd import SERVICE, asking, serving
+from netlab import Lab
 
 ONE, TWO = "10.77.1.1", "10.77.1.2"
 

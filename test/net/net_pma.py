@@ -11,9 +11,9 @@ import sys
 import threading
 
 import pm
-from netlab import Lab
-from harness import Failure, case, main
+from lib.harness import Failure, case, main
 from net_rsockd import EVERYTHING, FIXED, SERVICE, asking, released, serving
+from netlab import Lab
 
 PORT = 3936
 QUICK = {"report-time": "100ms", "lost-after": "600ms"}

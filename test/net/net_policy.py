@@ -9,9 +9,9 @@ import signal
 import sys
 
 import pm
-from netlab import HERE, Lab, ip
-from harness import case, main
+from lib.harness import case, main
 from net_rsockd import EVERYTHING, FIXED, SERVICE, asking, released, serving
+from netlab import HERE, Lab, ip
 
 
 def ap_with(lab, number, rnics, **more):

@@ -9,10 +9,10 @@ import socket
 import sys
 
 import local
-from netlab import Lab, ip
-from harness import Failure, case, main
+from lib.harness import Failure, case, main
 from net_local import ALICE, BOB
 from net_rsockd import EVERYTHING
+from netlab import Lab, ip
 
 SECOND, THIRD = "10.77.0.101", "10.77.0.102"
 AHEAD = 4  # mapper/rsockd/session/port_bookings.c

@@ -10,11 +10,11 @@ import sys
 import local
 import netlab
 import pm
-from netlab import Lab, ip
-from harness import case, main
+from lib.harness import case, main
 from net_liars import stat_reason
 from net_local import ALICE, BOB, MALLORY, PORT
 from net_rsockd import asking, serving
+from netlab import Lab, ip
 
 RAIL_A, RAIL_B = 40001, 40002
 NO_ANSWER_S = 1

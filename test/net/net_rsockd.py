@@ -11,8 +11,8 @@ import sys
 import threading
 
 import pm
+from lib.harness import case, main
 from netlab import Lab
-from harness import case, main
 
 SERVICE, FIXED = 5201, 18000
 EVERYTHING = [{"name": "everything"}]

@@ -8,9 +8,9 @@ import sys
 import threading
 import time
 
-from netlab import Lab
-from harness import case, main
+from lib.harness import case, main
 from net_rsockd import FIXED, SERVICE, asking, serving
+from netlab import Lab
 
 
 def lasting(host, **more):

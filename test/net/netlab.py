@@ -13,13 +13,12 @@ import select
 import shutil
 import socket
 import subprocess
-import sys
 import time
 
+from lib.daemon import Daemon
+from lib.harness import Failure
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "real"))
-from daemon import Daemon  # noqa: E402
-from harness import Failure  # noqa: E402
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000

@@ -18,8 +18,8 @@ import socket
 import threading
 import time
 
-from daemon import Daemon
-from harness import CRASHES, Failure
+from lib.daemon import Daemon
+from lib.processes import CRASHES, Failure, ports_in
 
 # after so many seconds of waiting, check_others() looks whether another guest is gone
 OTHERS_S = 15
@@ -303,10 +303,8 @@ class Guest(Daemon):
             if handle and not handle.running():
                 raise Failure(f"{handle.describe()}: ended with {handle.rc} before it "
                               f"listened\n{handle.tail()}")
-            lines = (self.read("/proc/net/tcp").splitlines()[1:] +
-                     self.read("/proc/net/tcp6").splitlines()[1:])
-            return any(line.split()[3] == b"0A"
-                       and int(line.split()[1].rsplit(b":", 1)[1], 16) == port for line in lines)
+            return any(port in ports_in(self.read(table).decode())
+                       for table in ("/proc/net/tcp", "/proc/net/tcp6"))
         self.until(listens, timeout, f"somebody to listen on port {port} of {self.name}")
 
     def until(self, condition, timeout, what):

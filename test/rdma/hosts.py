@@ -5,9 +5,9 @@ import json
 import random
 import struct
 
-from rdmalab import SCALE, lab  # first, since it sets sys.path for the others
-from guest import ROOT  # noqa: I001
-from harness import Failure
+from guest import ROOT
+from lib.harness import Failure
+from rdmalab import SCALE, lab
 
 LOCAL = "/run/rsockd/local.sock"  # where librsock looks for it
 IOS = ("block", "poll", "epoll", "edge")

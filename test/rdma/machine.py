@@ -1,7 +1,6 @@
 """One QEMU: an emulated x86_64 (no KVM) whose root file system is this machine's, read-only.
 rdmalab.py starts it, and it is ended by its pid.
 """
-import ctypes
 import fcntl
 import json
 import os
@@ -11,14 +10,12 @@ import socket
 import subprocess
 import time
 
-from harness import Failure
+from lib.processes import Failure, dies_with_parent
 
 PORTS = 6  # number of simultaneous sessions
-PR_SET_PDEATHSIG = 1
 # QEMU 7.2 leaves flags after CMPXCHG16B that no processor has (README.md); without that instruction
 # Linux's allocator takes another way.
 CPU = "max,-cx16"
-LIBC = ctypes.CDLL(None, use_errno=True)
 DEAD = re.compile(rb"Kernel panic - not syncing|^GUEST-FAILED|Oops: |BUG: unable to handle|general "
                   rb"protection fault", re.M)
 
@@ -104,18 +101,11 @@ class Machine:
                                  ("modules", f"{kernel}/modules", ",readonly=on")):
             argv += ["-fsdev", f"local,id={name},path={escaped(path)},security_model=none{more}",
                      "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
-        parent = os.getpid()
-
-        def before_exec():
-            if not stays:
-                LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-                if os.getppid() != parent:
-                    os._exit(127)
-
         open(self.path("console"), "wb").close()
         with open(self.path("qemu"), "wb") as said:
             self.popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-                                          start_new_session=True, preexec_fn=before_exec,
+                                          start_new_session=True,
+                                          preexec_fn=None if stays else dies_with_parent(),
                                           pass_fds=[end.fileno() for end in ends])
         with open(self.path("pid"), "w") as file:
             file.write(f"{self.popen.pid}\n")

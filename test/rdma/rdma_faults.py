@@ -11,7 +11,7 @@ from pathlib import Path
 from hosts import (EARN, FIRM, Peer, Wire, both_ways, configuration, connect, earn, ends, happened,
                    hosts, on_ring, pair, ring_bytes,
                    said, serve, wedged)
-from harness import Failure
+from lib.harness import Failure
 from rdmalab import case, lab, main
 
 MIB = 1 << 20

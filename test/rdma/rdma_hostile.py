@@ -7,7 +7,7 @@ ring with right contents, whatever the hostile peer does.
 import sys
 
 from hosts import FIRM, hosts
-from harness import Failure
+from lib.harness import Failure
 from rdmalab import ROOT, SCALE, case, lab, main
 
 PYTHON = "/usr/bin/python3"

@@ -9,7 +9,7 @@ import signal
 import sys
 
 import rdmalab
-from harness import Failure
+from lib.harness import Failure
 from rdmalab import SCALE, case, lab, main
 
 SIZE = 3_000_000

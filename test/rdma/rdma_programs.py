@@ -8,7 +8,7 @@ import signal
 import sys
 
 from hosts import Wire, hosts
-from harness import Failure
+from lib.harness import Failure
 from rdmalab import case, main
 
 MIB = 1 << 20

@@ -3,10 +3,9 @@
 import sys
 
 from hosts import connect, earn, hosts, pair, queue_pairs
-from harness import Failure
+from lib.harness import Failure
 from rdma_streams import crowd
 from rdmalab import case, lab, main
-
 
 # A guest with so much to do stalls for longer than a rail would stand: a packet is sent again after
 # 0.5 s, not 67 ms.

@@ -6,7 +6,7 @@ import time
 from hosts import (EARN, FIRM, IOS, Peer, Wire, both_ways, connect, earn, ends, happened, hosts,
                    pair, plain, queue_pairs, registered,
                    ring_bytes, said, serve)
-from harness import Failure
+from lib.harness import Failure
 from rdmalab import case, lab, main
 
 MIB = 1 << 20

@@ -32,15 +32,14 @@ import tempfile
 import threading
 import time
 
+from guest import CASE, ROOT, SCALE, Guest
+from lib import harness
+from lib.harness import Failure
+from lib.stats import Stats
+from machine import Gone, Machine
+from real import RealMachine, checked
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-for folder in ("net", "real"):
-    sys.path.insert(0, os.path.join(HERE, "..", folder))
-import harness  # noqa: E402
-from guest import CASE, ROOT, SCALE, Guest  # noqa: E402
-from harness import Failure  # noqa: E402
-from machine import Gone, Machine  # noqa: E402
-from real import RealMachine, checked  # noqa: E402
-from stats import Stats  # noqa: E402
 
 BOOT = 240  # seconds; 12 on a quiet machine
 DEATHS = 2  # at most so many cases of a script run once more because a guest's kernel died

@@ -10,7 +10,7 @@ import shlex
 import socket
 import subprocess
 
-from harness import Failure
+from lib.harness import Failure
 from machine import Gone
 
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -4,7 +4,7 @@ every other call.
 """
 import sys
 
-from harness import PYTHON, case, main
+from lib.harness import PROGRAMS, PYTHON, case, main
 
 SERVER = """
 import socket, subprocess, sys
@@ -40,7 +40,7 @@ sys.stdin.read()
 def served(t, how):
     """The server leaves the ring with bytes unread; the client makes no call meanwhile."""
     port = t.free_port()
-    wrapper = [PYTHON, "-B", f"{sys.path[0]}/prog/under_filter.py", "@system-service"]
+    wrapper = [PYTHON, "-B", f"{PROGRAMS}/under_filter.py", "@system-service"]
     server = t.spawn([*wrapper, PYTHON, "-c", SERVER, port, how], name="server")
     t.listening(server, port)
     client = t.spawn([*wrapper, PYTHON, "-c", CLIENT, port], name="client", stdin="pipe")

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from harness import case, main
+from lib.harness import case, main
 
 
 def iperf3(t, *options, host="127.0.0.1"):

@@ -3,7 +3,7 @@
 import re
 import sys
 
-from harness import case, main
+from lib.harness import PROGRAMS, case, main
 
 
 def start_server(t, preload=True):
@@ -47,7 +47,7 @@ def contents(t):
     """8 threads of a Python client set, get and multi-get values of 1 B to 3 MB and compare them.
     """
     server, port = start_server(t)
-    text = t.run(["/usr/bin/python3", "-B", f"{sys.path[0]}/prog/memcached_client.py", port],
+    text = t.run(["/usr/bin/python3", "-B", f"{PROGRAMS}/memcached_client.py", port],
                  name="client")
     t.equal(text.split()[0], "right", "the client's verdict")
     moved = int(text.split()[1])

@@ -8,9 +8,8 @@ import shutil
 import signal
 import sys
 
-import real_nginx
-import real_redis
-from harness import case, main
+from lib import nginx, redis
+from lib.harness import case, main
 
 # The other end never posts itself; the lookup is bounded.
 NO_PEER = {"no-peer"}
@@ -20,45 +19,45 @@ def sides(which):
     return {"server": which == "server", "client": which == "client"}
 
 
-def redis(t, which):
+def one_side_redis(t, which):
     on = sides(which)
-    server, port = real_redis.start_server(t, preload=on["server"])
-    real_redis.benchmark(t, port, "-t", "get,set", "-n", 100000, "-c", 10, "-d", 200, "-P", 4,
-                         preload=on["client"])
+    server, port = redis.start_server(t, preload=on["server"])
+    redis.benchmark(t, port, "-t", "get,set", "-n", 100000, "-c", 10, "-d", 200, "-P", 4,
+                    preload=on["client"])
     t.stop(server)
     t.stats.plain(port, which, NO_PEER, streams=10, bytes_moved=20_000_000)
 
 
 @case(60)
 def redis_server_only(t):
-    redis(t, "server")
+    one_side_redis(t, "server")
 
 
 @case(60)
 def redis_client_only(t):
-    redis(t, "client")
+    one_side_redis(t, "client")
 
 
-def nginx(t, which):
+def one_side_nginx(t, which):
     on = sides(which)
-    server, port = real_nginx.start_server(t, preload=on["server"])
+    server, port = nginx.start_server(t, preload=on["server"])
     size = 100 << 20
     file = t.file("www/big", size)
     t.run(["curl", "-sS", "-f", "-o", t.path("got"), f"http://127.0.0.1:{port}/big"],
           preload=on["client"], name="curl")
     t.same_file(t.path("got"), file, "file")
-    real_nginx.stop(t, server)
+    nginx.stop(t, server)
     t.stats.plain(port, which, NO_PEER, bytes_moved=size)
 
 
 @case(60)
 def nginx_server_only(t):
-    nginx(t, "server")
+    one_side_nginx(t, "server")
 
 
 @case(60)
 def nginx_client_only(t):
-    nginx(t, "client")
+    one_side_nginx(t, "client")
 
 
 def iperf3(t, which, *options):
@@ -88,7 +87,7 @@ def iperf3_client_only(t):
 @case(60)
 def disabled_by_environment(t):
     """RSOCK_DISABLE=1 on one side has the same effect as no library there."""
-    server, port = real_redis.start_server(t)
+    server, port = redis.start_server(t)
     t.run(["redis-benchmark", "-h", "127.0.0.1", "-p", port, "-q", "-t", "get", "-n", "50000", "-c",
            "5"],
           env={"RSOCK_DISABLE": "1"}, name="benchmark")
@@ -101,7 +100,7 @@ def other_user(t):
     """A client of another effective user: same host, same library, plain TCP."""
     t.check(os.geteuid() == 0, "this case must run as root to become another user")
     size = 50_000_000
-    server, port = real_nginx.start_server(t)
+    server, port = nginx.start_server(t)
     file = t.file("www/big", size)
     os.chmod(t.tmp, 0o777)
     os.chmod(t.path("stat"), 0o777)
@@ -115,7 +114,7 @@ def other_user(t):
            "-o", "got",
            f"http://127.0.0.1:{port}/big"], name="curl", env=env)
     t.same_file(t.path("got"), file, "file fetched by another user")
-    real_nginx.stop(t, server)
+    nginx.stop(t, server)
     t.stats.plain(port, "server", NO_PEER | {"other-user"}, bytes_moved=size)
     t.stats.plain(port, "client", NO_PEER | {"other-user"}, bytes_moved=size)
 
@@ -126,14 +125,14 @@ def mixed_clients_of_one_server(t):
     for it.
     """
     size = 30_000_000
-    server, port = real_nginx.start_server(t)
+    server, port = nginx.start_server(t)
     file = t.file("www/big", size)
     curls = [t.spawn(["curl", "-sS", "-f", "-o", t.path(f"got{n}"), f"http://127.0.0.1:{port}/big"],
                      preload=bool(n % 2), name=f"curl{n}") for n in range(8)]
     for number, curl in enumerate(curls):
         t.wait(curl, 40)
         t.same_file(t.path(f"got{number}"), file, f"download {number}")
-    real_nginx.stop(t, server)
+    nginx.stop(t, server)
     t.stats.direct(port, to_client=4 * size, streams=4, sides=("client",), bulk=True, share=0.25)
     promoted = [s for s in t.stats.of_port(port, "server") if s.promotions]
     t.stats.demand(len(promoted) == 4,

@@ -3,9 +3,9 @@
 import os
 import sys
 
-from harness import HERE, case, main
+from lib.harness import PROGRAMS, case, main
 
-PROGRAM = os.path.join(HERE, "prog", "node_files.js")
+PROGRAM = os.path.join(PROGRAMS, "node_files.js")
 
 
 @case(60)

@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 
-from harness import PYTHON, case, main
+from lib.harness import PYTHON, case, main
 
 
 def echo_clients(t, port, clients=8, kilobytes=4000, program="echo_client.py", preload=True):

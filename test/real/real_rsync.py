@@ -8,7 +8,7 @@ at the other one.
 import os
 import shutil
 
-from harness import case, main
+from lib.harness import case, main
 
 SIZE = 4_000_000
 TIMES = 40

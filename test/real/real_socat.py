@@ -5,7 +5,7 @@ socket as fd 0 and 1.
 import os
 import sys
 
-from harness import case, main
+from lib.harness import case, main
 
 SIZE = 30_000_000
 

@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 
-from harness import case, main
+from lib.harness import case, main
 
 # A client's table of messages has room for at most 600,000 a second; a ring does more, and sockperf
 # then gives up.

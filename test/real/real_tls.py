@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from harness import PYTHON, case, main
+from lib.harness import PYTHON, case, main
 
 
 def certificate(t):

@@ -15,8 +15,7 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../differ"))
-from runner import Lost, Run  # noqa: E402
+from lib.runner import Lost, Run
 
 WORKER = os.path.abspath(os.path.join(os.environ.get("RSOCK_TEST_BIN", "build/bin"),
                                       "differ_worker"))

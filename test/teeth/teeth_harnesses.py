@@ -11,7 +11,7 @@ LABELS = ("net", "fault", "real", "tool", "rdma")
 CASES = '''
 import os, signal, sys, time
 sys.path.insert(0, %r)
-from harness import Failure, case, main
+from lib.harness import Failure, case, main
 @case(timeout=20)
 def right(t):
     t.equal(t.run(["echo", "word"]), "word\\n", "echo")
@@ -62,7 +62,7 @@ class Harness(Teeth):
                 self.fails(PYTHON, "-B", path, "no_such_case", with_status=2)
 
     def test_each_way_to_fail(self):
-        path = self.write("cases.py", CASES % str(TEST / "real"))
+        path = self.write("cases.py", CASES % str(TEST))
         self.passes(PYTHON, "-B", path, "right")
         for case, status in {"wrong": 1, "unforeseen": 1, "crash": 1, "status": 1, "hang": 1,
                              "told_to_end": 1,
@@ -83,10 +83,10 @@ class Harness(Teeth):
         self.passes(PYTHON, "-B", path, "--tcp", "--expect", "3", "not_direct")
 
     def test_no_cases_and_no_library(self):
-        path = self.write("cases.py", CASES.split("@case")[0] % str(TEST / "real")
+        path = self.write("cases.py", CASES.split("@case")[0] % str(TEST)
                           + "sys.exit(main())\n")
         self.fails(PYTHON, "-B", path, with_status=2)
-        path = self.write("cases.py", CASES % str(TEST / "real"))
+        path = self.write("cases.py", CASES % str(TEST))
         self.fails(PYTHON, "-B", path, "right", with_status=2, LIBRSOCK="")
         self.fails(PYTHON, "-B", path, "right", with_status=2, LIBRSOCK=self.tmp / "none.so")
 

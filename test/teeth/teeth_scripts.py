@@ -70,6 +70,8 @@ class Scripts(Teeth):
         for name in self.files:
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tree / name)
+        for link in [*ROOT.glob("bench/lib"), *ROOT.glob("test/*/lib")]:
+            shutil.copy(link, tree / link.relative_to(ROOT), follow_symlinks=False)
         shutil.copytree(ROOT / "third_party", tree / "third_party", dirs_exist_ok=True)
         for words in (["init", "-q"], ["add", "-A"]):
             subprocess.run(["git", *words], cwd=tree, check=True)

@@ -3,11 +3,8 @@ import json
 import os
 import shutil
 import socket
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "real"))
-
-from harness import Failure  # noqa: E402
+from lib.harness import Failure
 
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]

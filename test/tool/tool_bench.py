@@ -2,9 +2,9 @@
 """rsock bench: a command that can gain does, one without streams never does, one that fails is
 reported.
 """
-from tool import ask, ask_json, redis, says
 
-from harness import case, main
+from lib.harness import case, main
+from tool import ask, ask_json, redis, says
 
 
 def consistent(t, told, rounds):

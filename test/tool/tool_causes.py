@@ -4,9 +4,8 @@ their cures.
 """
 import os
 
+from lib.harness import PYTHON, case, main
 from tool_reasons import HERE, Pair, by_mode, direct
-
-from harness import PYTHON, case, main
 
 WITHOUT_NETLINK = [PYTHON, "-B", os.path.join(HERE, "without_netlink.py")]
 

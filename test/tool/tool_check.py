@@ -6,9 +6,8 @@ import os
 import re
 import socket
 
+from lib.harness import PYTHON, case, main
 from tool import AS_NOBODY, NOBODY, ask, ask_json, connected, readable_by_all, redis, says
-
-from harness import PYTHON, case, main
 
 
 def echo_server(t, before=()):

@@ -2,10 +2,9 @@
 """rsock demote and rsock promote of live streams: done, pending, impossible, and not permitted."""
 import os
 
+from lib.harness import PYTHON, case, main
 from tool import (AS_NOBODY, ask, ask_json, busy_client, connected, readable_by_all, redis, says,
                   streams, until_reason)
-
-from harness import PYTHON, case, main
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PATIENT = ("--wait", 20)

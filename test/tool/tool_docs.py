@@ -7,9 +7,8 @@ import os
 import re
 import subprocess
 
+from lib.harness import case, main
 from tool import ask, says
-
-from harness import case, main
 
 ROOT = os.environ.get("RSOCK_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                                       "..", "..")

@@ -8,9 +8,8 @@ every_reason_has_a_row checks that it is there, and that no reason is without a 
 import json
 import os
 
+from lib.harness import PYTHON, case, main
 from tool import AS_NOBODY, ask, ask_json, readable_by_all
-
-from harness import PYTHON, case, main
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")

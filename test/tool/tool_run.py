@@ -4,10 +4,9 @@
 import os
 import shutil
 
+from lib.harness import case, main
 from tool import (NOBODY, ask, ask_json, busy_client, readable_by_all, redis, says, static_program,
                   until_reason)
-
-from harness import case, main
 
 
 def environment(text):

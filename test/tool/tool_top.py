@@ -10,9 +10,8 @@ import subprocess
 import termios
 import time
 
+from lib.harness import Failure, case, main
 from tool import ask, ask_json, busy_client, redis, says, until_reason
-
-from harness import Failure, case, main
 
 
 def traffic(t):

@@ -6,11 +6,10 @@ import os
 import shutil
 import signal
 
+from lib.harness import case, main
 from tool import (AS_NOBODY, NOBODY, REDIS, ask, ask_json, busy_client, connected, readable_by_all,
                   redis, says,
                   static_program, until_reason)
-
-from harness import case, main
 
 ALIVE = ["sleep", "1000"]
 

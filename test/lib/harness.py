@@ -13,7 +13,6 @@ RSOCK_TEST_BIN (helpers built by CMake), RSOCK_TEST_KEEP=1 (keep the temporary d
 RSOCK_TEST_FAIL=1 (every case fails: test/teeth checks that a script's exit status shows it).
 """
 import argparse
-import ctypes
 import hashlib
 import os
 import random
@@ -26,7 +25,13 @@ import threading
 import time
 import traceback
 
-from stats import Stats
+from .processes import (CRASHES, LIBC, PYTHON, Failure, adopt_orphans, descendants,
+                        dies_with_parent, environment, free_port, listening_ports, tail_of, until)
+from .stats import Stats
+
+# Of processes.py too, so that a script needs one import.
+__all__ = ["CRASHES", "LIBC", "PROGRAMS", "PYTHON", "Failure", "case", "descendants", "digest",
+           "listening_ports", "main"]
 
 CASES = {}
 FAILED = {}  # case -> the first thing that was wrong with it
@@ -34,17 +39,8 @@ STOPPED = []  # the case during which the script was told to end: no other one f
 LASTING = set()  # pids that all cases of a script share; the script ends them itself
 EXIT_WRONG = 1
 EXIT_NOT_DIRECT = 3
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
-LIBC = ctypes.CDLL(None, use_errno=True)
-CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE,
-           -signal.SIGTRAP, -signal.SIGSYS}
-PYTHON = "/usr/bin/python3"
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-class Failure(Exception):
-    """The program under test did something that kernel TCP would not have done."""
+PROGRAMS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "real", "prog")
+UNSET = ("RSOCK_STAT_FILE", "RSOCK_LOG", "RSOCK_LOG_FILE")
 
 
 def case(timeout):
@@ -61,26 +57,6 @@ def case(timeout):
 def digest(path):
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def descendants(root):
-    """Pids of all processes below root; the harness is a subreaper, so daemons are found too."""
-    children = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat") as file:
-                parent = int(file.read().rsplit(")", 1)[1].split()[1])
-        except (OSError, IndexError, ValueError):
-            continue
-        children.setdefault(parent, []).append(int(name))
-    found, todo = [], [root]
-    while todo:
-        below = children.get(todo.pop(), [])
-        found += below
-        todo += below
-    return found
 
 
 class Proc:
@@ -128,14 +104,12 @@ class Test:
 
     # ---- programs ------------------------------------------------------------------------------
     def environment(self, preload, extra, name):
-        env = {key: value for key, value in os.environ.items()
-               if key not in ("LD_PRELOAD", "RSOCK_STAT_FILE", "RSOCK_LOG", "RSOCK_LOG_FILE")}
+        library = self.library if preload else None
+        env = environment(lambda word: word in UNSET, library,
+                          os.path.join(self.tmp, "stat", name + ".ndjson"),
+                          RSOCK_LOG=os.environ.get("RSOCK_LOG", "error"),
+                          RSOCK_LOG_FILE=self.log_path)
         env["LC_ALL"] = "C.UTF-8"
-        if preload and self.library:
-            env["LD_PRELOAD"] = self.library
-            env["RSOCK_STAT_FILE"] = os.path.join(self.tmp, "stat", name + ".ndjson")
-            env["RSOCK_LOG"] = os.environ.get("RSOCK_LOG", "error")
-            env["RSOCK_LOG_FILE"] = self.log_path
         env.update(extra or {})
         return env
 
@@ -147,13 +121,6 @@ class Test:
         name = f"{len(self.procs):02d}-{name or os.path.basename(argv[0])}"
         out_path = stdout if stdout and stdout != "pipe" else os.path.join(self.tmp, name + ".out")
         err_path = os.path.join(self.tmp, name + ".err")
-        parent = os.getpid()
-
-        def before_exec():
-            LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != parent:
-                os._exit(127)
-
         if stdin is None:
             source = subprocess.DEVNULL
         else:
@@ -163,7 +130,8 @@ class Test:
             try:
                 popen = subprocess.Popen(argv, stdin=source, stdout=sink, stderr=errors,
                                          env=self.environment(preload, env, name),
-                                         cwd=cwd or self.tmp, preexec_fn=before_exec, bufsize=0)
+                                         cwd=cwd or self.tmp, preexec_fn=dies_with_parent(),
+                                         bufsize=0)
             finally:
                 for file in (source, sink):
                     if not isinstance(file, int):
@@ -174,7 +142,7 @@ class Test:
         return proc
 
     def python(self, program, *args, **options):
-        return self.spawn([PYTHON, "-B", os.path.join(HERE, "prog", program), *args],
+        return self.spawn([PYTHON, "-B", os.path.join(PROGRAMS, program), *args],
                           name=os.path.splitext(program)[0], **options)
 
     def wait(self, proc, seconds=60, expect=0):
@@ -239,28 +207,13 @@ class Test:
 
     # ---- readiness -----------------------------------------------------------------------------
     def until(self, condition, seconds, what):
-        """Polls a condition until it holds; there is a deadline, never a fixed sleep."""
-        deadline = time.monotonic() + seconds
-        pause = 0.001
-        while True:
-            value = condition()
-            if value:
-                return value
-            if time.monotonic() > deadline:
-                raise Failure(f"waited {seconds} s for: {what}")
-            time.sleep(pause)
-            pause = min(0.05, pause * 2)
+        return until(condition, seconds, what)
 
     def free_port(self):
-        """A port at which no program listens, below the ephemeral range so that no client socket
-        can take it.
-        """
-        listening = listening_ports()
-        while True:
-            port = random.randrange(12000, 32000)
-            if port not in listening and port not in self.ports:
-                self.ports.add(port)
-                return port
+        """A port at which no program listens, and which the case was not given before."""
+        port = free_port(self.ports)
+        self.ports.add(port)
+        return port
 
     def listening(self, proc, port, seconds=15):
         """Waits until a program listens on port, without connecting to it."""
@@ -337,9 +290,7 @@ class Test:
             print(f"--- {proc.describe()} -> {proc.popen.poll()}", file=stream)
             for label, path in (("stdout", proc.out_path), ("stderr", proc.err_path)):
                 try:
-                    with open(path, "rb") as file:
-                        file.seek(max(0, os.path.getsize(path) - shown))
-                        tail = file.read().decode(errors="replace")
+                    tail = tail_of(path, shown)
                 except OSError:
                     continue
                 printable = sum(char.isprintable() or char.isspace() for char in tail)
@@ -350,20 +301,6 @@ class Test:
             with open(self.log_path, errors="replace") as file:
                 print("--- librsock log (last lines)\n" + "".join(file.readlines()[-40:]),
                       file=stream)
-
-
-def listening_ports():
-    ports = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            with open(table) as file:
-                for line in file.readlines()[1:]:
-                    fields = line.split()
-                    if fields[3] == "0A":
-                        ports.add(int(fields[1].rsplit(":", 1)[1], 16))
-        except FileNotFoundError:
-            pass
-    return ports
 
 
 def run_case(name, library, tool):
@@ -445,7 +382,7 @@ def main():
             if not os.path.exists(path):
                 print(f"no such file: {path}", file=sys.stderr)
                 return 2
-    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt_orphans()
     unknown = [name for name in options.cases if name not in CASES]
     if unknown:
         print(f"no such case: {unknown}", file=sys.stderr)

@@ -1,7 +1,6 @@
 """Runs one program of the differential fuzzer (differ.py, soak.py): starts its processes, gives
 each its commands, collects the answers.
 """
-import ctypes
 import os
 import select
 import shutil
@@ -11,10 +10,10 @@ import subprocess
 import tempfile
 import time
 
+from .processes import adopt_orphans
+
 PATIENCE_S = 7 * int(os.environ.get("DIFFER_SCALE", 1))  # longer than any timeout of the worker
 PACE_MS = int(os.environ.get("DIFFER_PACE_MS", 0))
-LIBC = ctypes.CDLL(None)
-PR_SET_CHILD_SUBREAPER = 36
 
 
 class Lost(Exception):
@@ -35,7 +34,7 @@ class Run:
         self.sockets, self.pids, self.fds, self.ports = {}, {}, {}, {}
         self.children = []
         self.answers = []
-        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        adopt_orphans()
         if tool:
             self.env["RSOCK_STAT_FILE"] = self.folder + "/stat"
         for name in "AB":

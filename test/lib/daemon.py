@@ -1,7 +1,7 @@
 """What a test case asks the rsockd of a host, on whatever kind of host (netlab.py,
 test/rdma/guest.py).
 """
-from harness import Failure
+from .processes import Failure
 
 
 class Daemon:

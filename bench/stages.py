@@ -1,19 +1,20 @@
-"""Shared by the comparisons: modes, processes that always end, free ports, and the paths that
-streams used."""
+"""Shared by the comparisons: modes, stages whose processes always end, and the paths that streams
+used."""
 import contextlib
-import ctypes
-import json
 import os
 import pathlib
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
+
+from lib.processes import (Failure, dies_with_parent, environment, free_port, listening_ports,
+                           tail_of, until)
+from lib.streams import ring_bytes, streams_of, tcp_bytes
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Absolute, since the programs run in folders of their own.
@@ -27,10 +28,6 @@ os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin"
 
 READY_S = 10
 END_S = 5
-
-
-class Failure(Exception):
-    """A program failed or gave a wrong answer, so there is no figure."""
 
 
 @dataclass(frozen=True)
@@ -115,43 +112,19 @@ def travel_of(lines, port):
     travel = Travel()
     for line in lines:
         travel.known = True
-        for s in json.loads(line).get("streams", []):
+        for s in streams_of(line):
             if not s["peer"].endswith(f":{port}"):
                 continue
-            ring = s["tx_ring_bytes"] + s["rx_ring_bytes"]
+            ring = ring_bytes(s)
             travel.streams += 1
             travel.ring_bytes += ring
-            travel.tcp_bytes += s["tx_tcp_bytes"] + s["rx_tcp_bytes"]
+            travel.tcp_bytes += tcp_bytes(s)
             travel.demotions += s["demotions"]
             if ring:
                 travel.direct += 1
             else:
                 travel.reasons[s["reason"]] = travel.reasons.get(s["reason"], 0) + 1
     return travel
-
-
-def listening(port):
-    """Looks the port up in /proc instead of connecting, which would add a stream at the server."""
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(FileNotFoundError), open(table, encoding="ascii") as f:
-            for line in f.readlines()[1:]:
-                cells = line.split()
-                if cells[3] == "0A" and int(cells[1].rsplit(":", 1)[1], 16) == port:
-                    return True
-    return False
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-_prctl = ctypes.CDLL(None, use_errno=True).prctl
-
-
-def die_with_parent():
-    _prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: on SIGTERM servers end their workers, too
 
 
 @dataclass
@@ -210,17 +183,14 @@ class Stage:
         p.cpu_s = used.ru_utime + used.ru_stime
 
     def _env(self, preloaded, stat):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("RSOCK_")
-               and k != "LD_PRELOAD"}
-        if preloaded:
-            env.update(LD_PRELOAD=str(self.mode.library), RSOCK_STAT_FILE=str(stat),
-                       **dict(self.mode.env))
-        return env
+        return environment(lambda name: name.startswith("RSOCK_"),
+                           self.mode.library if preloaded else None, stat, **dict(self.mode.env))
 
     def _spawn(self, argv, preloaded, stat, out):
         p = subprocess.Popen([str(a) for a in argv], env=self._env(preloaded, stat), cwd=self.dir,
                              stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                             start_new_session=True, preexec_fn=die_with_parent)
+                             start_new_session=True,
+                             preexec_fn=dies_with_parent(signal.SIGTERM))
         self.processes.append(p)
         return p
 
@@ -230,13 +200,15 @@ class Stage:
         log = self.dir / f"server{n}.log"
         with open(log, "wb") as out:
             p = self._spawn(argv, self.mode.server, self.dir / f"server{n}.stat", out)
-        deadline = time.monotonic() + READY_S
-        while not (self.unix.exists() if self.mode.unix else listening(self.port)):
-            gone = os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if gone or time.monotonic() > deadline:
-                said = log.read_text(errors="replace")[-400:]
-                raise Failure(f"{argv[0]} {'ended' if gone else 'does not listen'}: {said}")
-            time.sleep(0.005)
+
+        def ready():
+            if os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                raise Failure(f"{argv[0]} ended")
+            return self.unix.exists() if self.mode.unix else self.port in listening_ports()
+        try:
+            until(ready, READY_S, f"{argv[0]} to listen")
+        except Failure as failure:
+            raise Failure(f"{failure}: {tail_of(log, 400)}") from None
         return p
 
     def elsewhere(self):

@@ -7,9 +7,11 @@ value counts.
 """
 import glob
 import ipaddress
-import json
 import os
 import subprocess
+
+from .processes import descendants
+from .streams import ring_bytes, streams_of, tcp_bytes
 
 COUNTERS = ("tx_ring_bytes", "rx_ring_bytes", "tx_tcp_bytes", "rx_tcp_bytes", "tx_slots",
             "rx_slots",
@@ -45,6 +47,14 @@ class Stream:
         return int(self.record.get(name, 0))
 
     @property
+    def ring_bytes(self):
+        return ring_bytes(self.record)
+
+    @property
+    def tcp_bytes(self):
+        return tcp_bytes(self.record)
+
+    @property
     def reason(self):
         return self.record.get("reason", "")
 
@@ -75,7 +85,6 @@ class Stats:
         """Reads the statistics of running programs, and those that ended programs left."""
         if not self.test.library:
             return
-        from harness import descendants
         self.test.seen_pids.update(descendants(os.getpid()))
         shown = subprocess.run([self.test.tool, *self.words], capture_output=True, timeout=20)
         if shown.returncode:
@@ -94,12 +103,12 @@ class Stats:
 
     def take(self, text, source):
         try:
-            streams = json.loads(text)["streams"]
+            records = streams_of(text)
         except (ValueError, KeyError, TypeError) as error:
             self.trouble.append(f"{source}: not the promised JSON ({error}): {text[:200]}")
             return
         same = {}
-        for record in streams:
+        for record in records:
             if int(record["pid"]) not in self.test.seen_pids and source == "rsock stat --json":
                 continue
             try:
@@ -149,7 +158,7 @@ class Stats:
         for side in sides:
             found = self.of_port(port, side)
             promoted = [stream for stream in found if stream.promotions and
-                        stream.tx_ring_bytes + stream.rx_ring_bytes]
+                        stream.ring_bytes]
             self.demand(len(promoted) >= streams,
                         f"port {port}, {side}: {len(promoted)} of {len(found)} streams promoted, "
                         f"wanted {streams}")
@@ -195,16 +204,16 @@ class Stats:
         self.demand(len(found) >= streams,
                     f"port {port}, {side}: {len(found)} streams seen, wanted {streams}")
         for stream in found:
-            self.demand(not stream.tx_ring_bytes + stream.rx_ring_bytes + stream.promotions,
+            self.demand(not stream.ring_bytes + stream.promotions,
                         f"not plain TCP: {stream.line()}")
             self.demand(stream.reason and stream.reason != "direct",
                         f"no reason given: {stream.line()}")
             # A stream that carried less than it needs for promotion gives that as its reason.
             if reasons and not (stream.reason == "not-earned" and
-                                stream.tx_tcp_bytes + stream.rx_tcp_bytes < 65536):
+                                stream.tcp_bytes < 65536):
                 self.demand(stream.reason in reasons,
                             f"reason not one of {reasons}: {stream.line()}")
-        moved = sum(stream.tx_tcp_bytes + stream.rx_tcp_bytes for stream in found)
+        moved = sum(stream.tcp_bytes for stream in found)
         self.demand(moved >= bytes_moved,
                     f"port {port}, {side}: {moved} bytes counted on TCP, wanted {bytes_moved}")
 
