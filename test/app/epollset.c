@@ -4,18 +4,12 @@
  * thread waits.
  */
 #include "epoll_say.h"
+#include "signals.h"
 
 #include <sys/eventfd.h>
 #include <sys/select.h>
 
 static char buf[1 << 20];
-static _Atomic int signals;
-
-static void on_signal(int sig)
-{
-	(void)sig;
-	atomic_fetch_add(&signals, 1);
-}
 
 CASE(ctl_errors, DIRECT, "EEXIST, ENOENT, EPERM, EBADF, EINVAL, EFAULT, ELOOP")
 {
@@ -278,7 +272,6 @@ CASE(pwait_mask, DIRECT, "epoll_pwait lets a blocked signal in; epoll_pwait2 has
 {
 	int fd = app_open(WARM);
 	int ep = (int)MUST(epoll_create1(0));
-	struct sigaction act = { .sa_handler = on_signal };
 	struct epoll_event ev;
 	struct timespec ts = { 0, 5000000 };
 	sigset_t block, empty;
@@ -286,7 +279,7 @@ CASE(pwait_mask, DIRECT, "epoll_pwait lets a blocked signal in; epoll_pwait2 has
 	sigemptyset(&empty);
 	sigemptyset(&block);
 	sigaddset(&block, SIGUSR1);
-	MUST(sigaction(SIGUSR1, &act, NULL));
+	catch_signal(SIGUSR1, 0);
 	MUST(sigprocmask(SIG_BLOCK, &block, NULL));
 	ADD(ep, fd, EPOLLIN, 1);
 	MUST(raise(SIGUSR1));

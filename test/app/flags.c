@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* flags.c - tests the MSG_* flags of receive calls. */
-#include "app.h"
+#include "signals.h"
 
 static char buf[1 << 20];
-
-static _Atomic int signals;
-
-static void count_signal(int sig)
-{
-	(void)sig;
-	atomic_fetch_add(&signals, 1);
-}
-
-static void catch_signal(int sig, int flags)
-{
-	struct sigaction act = { .sa_handler = count_signal, .sa_flags = flags };
-
-	MUST(sigaction(sig, &act, NULL));
-}
 
 CASE(peek, DIRECT, "MSG_PEEK leaves the bytes, again and again")
 {

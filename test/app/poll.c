@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* poll.c - tests readiness as poll, ppoll, select and pselect report it. */
-#include "app.h"
+#include "signals.h"
 
 #include <limits.h>
 #include <sys/eventfd.h>
@@ -8,13 +8,6 @@
 #include <sys/select.h>
 
 static char buf[1 << 20];
-static _Atomic int signals;
-
-static void on_signal(int sig)
-{
-	(void)sig;
-	atomic_fetch_add(&signals, 1);
-}
 
 static void say(const char *what, int n, const struct pollfd *pfd, int count)
 {
@@ -307,7 +300,6 @@ CASE(poll_errors, DIRECT, "bad arrays and counts")
 CASE(ppoll_mask, DIRECT, "ppoll lets a blocked signal in, and only while it waits")
 {
 	int fd = app_open(WARM);
-	struct sigaction act = { .sa_handler = on_signal };
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 	struct timespec ts = { 10, 0 };
 	sigset_t block, empty;
@@ -315,7 +307,7 @@ CASE(ppoll_mask, DIRECT, "ppoll lets a blocked signal in, and only while it wait
 	sigemptyset(&empty);
 	sigemptyset(&block);
 	sigaddset(&block, SIGUSR1);
-	MUST(sigaction(SIGUSR1, &act, NULL));
+	catch_signal(SIGUSR1, 0);
 	MUST(sigprocmask(SIG_BLOCK, &block, NULL));
 	MUST(raise(SIGUSR1));
 	LOG("signals %d", signals);
@@ -412,7 +404,6 @@ CASE(select_errors, DIRECT, "select: closed descriptors, negative counts, bad ti
 CASE(pselect_mask, DIRECT, "pselect: mask, and a timeout it does not change")
 {
 	int fd = app_open(WARM);
-	struct sigaction act = { .sa_handler = on_signal };
 	struct timespec ts = { 0, 20000000 };
 	sigset_t block, empty;
 	fd_set rd;
@@ -420,7 +411,7 @@ CASE(pselect_mask, DIRECT, "pselect: mask, and a timeout it does not change")
 	sigemptyset(&empty);
 	sigemptyset(&block);
 	sigaddset(&block, SIGUSR1);
-	MUST(sigaction(SIGUSR1, &act, NULL));
+	catch_signal(SIGUSR1, 0);
 	MUST(sigprocmask(SIG_BLOCK, &block, NULL));
 	FD_ZERO(&rd);
 	FD_SET(fd, &rd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sendflags.c - tests the MSG_* flags of send calls, EPIPE and SIGPIPE, urgent data, zero copy. */
-#include "app.h"
+#include "signals.h"
 
 #include <linux/errqueue.h>
 #include <linux/sockios.h>
@@ -8,21 +8,6 @@
 #include <sys/sendfile.h>
 
 static char buf[1 << 20];
-
-static _Atomic int signals;
-
-static void count_signal(int sig)
-{
-	(void)sig;
-	atomic_fetch_add(&signals, 1);
-}
-
-static void catch_signal(int sig, int flags)
-{
-	struct sigaction act = { .sa_handler = count_signal, .sa_flags = flags };
-
-	MUST(sigaction(sig, &act, NULL));
-}
 
 CASE(msg_more, DIRECT, "MSG_MORE holds back at most for a while; nothing is lost")
 {

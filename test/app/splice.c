@@ -3,26 +3,12 @@
  * splice.c - tests splice() out of a stream: what the pipe takes, which end a call waits for, and
  * that nothing is lost in between.
  */
-#include "app.h"
+#include "signals.h"
 
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
 static char buf[1 << 20];
-static _Atomic int signals;
-
-static void count_signal(int sig)
-{
-	atomic_fetch_add(&signals, 1);
-}
-
-static void on_signal(int sig, int flags)
-{
-	struct sigaction act = { .sa_handler = count_signal, .sa_flags = flags };
-
-	atomic_store(&signals, 0);
-	MUST(sigaction(sig, &act, NULL));
-}
 
 /* An endless wait ends with EINTR: the signal comes again and again. */
 static void ticks(bool on)
@@ -30,7 +16,7 @@ static void ticks(bool on)
 	struct itimerval it = { { 0, on ? 20000 : 0 }, { 0, on ? 20000 : 0 } };
 
 	if (on)
-		on_signal(SIGALRM, 0);
+		catch_signal(SIGALRM, 0);
 	MUST(setitimer(ITIMER_REAL, &it, NULL));
 }
 
@@ -208,7 +194,7 @@ CASE(no_reader, DIRECT,
 			app_close(p[0]);
 			if (turn > 1)
 				app_await_inq(fd, 4);
-			on_signal(SIGPIPE, 0);
+			catch_signal(SIGPIPE, 0);
 			R(splice(fd, NULL, p[1], NULL, 100, turn == 3 ? SPLICE_F_NONBLOCK : 0));
 			LOG("signals %d", atomic_load(&signals));
 			app_close(p[1]);
@@ -251,7 +237,7 @@ CASE(room_later, DIRECT,
 		make_pipe(p, true);
 		e.fd = p[0];
 		app_await_inq(fd, 14);
-		on_signal(SIGUSR1, SA_RESTART);
+		catch_signal(SIGUSR1, SA_RESTART);
 		app_thread_start(&thread, empty_pipe, &e);
 		R(splice(fd, NULL, p[1], NULL, 100, 0));
 		app_thread_join(&thread);

@@ -18,6 +18,7 @@
 #include "links.h"
 #include "shm.h"
 #include "pm_transaction.h"
+#include "plain_host.h"
 
 struct rsk_verbs {
 	int news_fd;
@@ -222,25 +223,13 @@ struct rsk_verbs_device_addr kit_candidate(uint8_t network, uint8_t host, uint16
 
 /* ---- the process ---- */
 
-static int host_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask)
-{
-	return ppoll(fds, n, ts, mask);
-}
-
-static void no_pending(void)
-{
-}
-
 void kit_init(void)
 {
-	static const struct rsk_host host = { .ppoll = host_ppoll,
-					      .epoll_pwait = epoll_pwait,
-					      .guard_pending = no_pending };
 	static struct rsk_verbs verbs;
 	int news[2];
 
 	setenv("RSOCK_DAEMON", "", 1);
-	rsk_engine_init(&host);
+	rsk_engine_init(&plain_host);
 	cr_assert_eq(rsk_progress_start(), 0);
 	while (!rsk_progress_failed())
 		sched_yield();

@@ -19,6 +19,7 @@
 #include "epollset.h"
 #include "stream.h"
 #include "hooked.h"
+#include "plain_host.h"
 
 enum {
 	THREADS = 4, /* on each side */
@@ -31,21 +32,6 @@ enum {
 static int server_fd[STREAMS], client_fd[STREAMS], server_set[THREADS];
 static atomic_bool done;
 static atomic_ullong echoed;
-
-static int host_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask)
-{
-	return ppoll(fds, n, ts, mask);
-}
-
-static void no_pending(void)
-{
-}
-
-static const struct rsk_host host = {
-	.ppoll = host_ppoll,
-	.epoll_pwait = epoll_pwait,
-	.guard_pending = no_pending,
-};
 
 static void connect_pair(int *client, int *server)
 {
@@ -172,7 +158,7 @@ Test(epoll_threads, sets_of_several, .timeout = 110)
 	pthread_t servers[THREADS], clients[THREADS], churn;
 	uint32_t paired = 0;
 
-	rsk_engine_init(&host);
+	rsk_engine_init(&plain_host);
 	for (int t = 0; t < THREADS; t++)
 		server_set[t] = new_set();
 	for (uint32_t k = 0; k < STREAMS; k++) {

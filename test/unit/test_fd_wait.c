@@ -20,25 +20,11 @@
 #include "link.h"
 #include "fd_wait.h"
 #include "stream.h"
+#include "plain_host.h"
 
 enum {
 	PAIRS = 4,
 	ROUNDS = 3000
-};
-
-static int host_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask)
-{
-	return ppoll(fds, n, ts, mask);
-}
-
-static void no_pending(void)
-{
-}
-
-static const struct rsk_host host = {
-	.ppoll = host_ppoll,
-	.epoll_pwait = epoll_pwait,
-	.guard_pending = no_pending,
 };
 
 static struct rsk_stream *s;
@@ -140,7 +126,7 @@ Test(fd_wait, nobody_sleeps_on)
 	pthread_t thread[PAIRS][2];
 	uint32_t before, early = 0, late = 0;
 
-	rsk_engine_init(&host);
+	rsk_engine_init(&plain_host);
 	s = rsk_arena_alloc(sizeof(*s));
 	cr_assert_not_null(s);
 	s->link = rsk_link_new(true);
@@ -170,7 +156,7 @@ Test(fd_wait, a_number_that_nobody_was_seen_to_close)
 	struct pollfd doorbell;
 	int fd;
 
-	rsk_engine_init(&host);
+	rsk_engine_init(&plain_host);
 	s = rsk_arena_alloc(sizeof(*s));
 	s->link = rsk_link_new(true);
 	cr_assert_eq(rsk_link_make_doorbells(s->link), 0);

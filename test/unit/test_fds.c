@@ -23,6 +23,7 @@
 #include "epollset.h"
 #include "stream.h"
 #include "hooked.h"
+#include "plain_host.h"
 
 enum {
 	ENDS = 12,
@@ -43,21 +44,6 @@ static struct end {
 static int sets[SETS];
 static uint64_t dice, next_data;
 static uint32_t told, paired_told;
-
-static int host_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask)
-{
-	return ppoll(fds, n, ts, mask);
-}
-
-static void no_pending(void)
-{
-}
-
-static const struct rsk_host host = {
-	.ppoll = host_ppoll,
-	.epoll_pwait = epoll_pwait,
-	.guard_pending = no_pending,
-};
 
 static uint32_t roll(uint32_t n)
 {
@@ -294,7 +280,7 @@ Test(fds, table_and_registrations, .timeout = 110)
 	uint32_t phases = 0;
 
 	dice = dice_seed("fds");
-	rsk_engine_init(&host);
+	rsk_engine_init(&plain_host);
 	for (uint32_t set = 0; set < SETS; set++) {
 		sets[set] = epoll_create1(EPOLL_CLOEXEC);
 		rsk_fd_epoll(sets[set]);

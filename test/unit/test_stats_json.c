@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* test_stats_json.c - tests records as JSON, the line written at exit, and the table of reasons. */
-#include "stats.h"
 #include "stats_json.h"
 
 #include <criterion/criterion.h>
@@ -10,25 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void setup(void)
-{
-	cr_assert_eq(rsk_stats_init(NULL), 0);
-}
+#include "stats_kit.h"
 
 TestSuite(stats_json, .init = setup, .fini = rsk_stats_fini);
-
-static struct rsk_stats_stream *stream(unsigned int port, uint64_t now_ns)
-{
-	struct rsk_tuple t = {
-		.local = { 127, 0, 0, 1 },
-		.peer = { 127, 0, 0, 2 },
-		.local_port = (uint16_t)port,
-		.peer_port = 5201,
-		.family = AF_INET,
-	};
-
-	return rsk_stats_stream_get(&t, now_ns);
-}
 
 Test(stats_json, json_of_one_stream)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* test_tool.c - tests the tool's output for statistics segments, valid and invalid ones. */
-#include "stats.h"
-
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -11,25 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void setup(void)
-{
-	cr_assert_eq(rsk_stats_init(NULL), 0);
-}
+#include "stats_kit.h"
 
 TestSuite(tool, .init = setup, .fini = rsk_stats_fini);
-
-static struct rsk_stats_stream *stream(unsigned int port, uint64_t now_ns)
-{
-	struct rsk_tuple t = {
-		.local = { 127, 0, 0, 1 },
-		.peer = { 127, 0, 0, 2 },
-		.local_port = (uint16_t)port,
-		.peer_port = 5201,
-		.family = AF_INET,
-	};
-
-	return rsk_stats_stream_get(&t, now_ns);
-}
 
 /*
  * Runs the tool. Its output is in *out until the next call. Other tests run at the same time, so
