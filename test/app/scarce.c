@@ -5,7 +5,7 @@
  */
 #include <rsock/clock.h>
 
-#include "app.h"
+#include "signals.h"
 
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -17,7 +17,6 @@ enum {
 };
 
 static int the_fd;
-static _Atomic int signals;
 
 static void limit_fds(rlim_t most)
 {
@@ -26,12 +25,6 @@ static void limit_fds(rlim_t most)
 	MUST(getrlimit(RLIMIT_NOFILE, &limit));
 	limit.rlim_cur = most;
 	MUST(setrlimit(RLIMIT_NOFILE, &limit));
-}
-
-static void on_signal(int sig)
-{
-	(void)sig;
-	atomic_fetch_add(&signals, 1);
 }
 
 CASE(poll_at_limit, DIRECT, "poll of as many descriptors as RLIMIT_NOFILE lets it have")
@@ -89,12 +82,11 @@ CASE(poll_at_limit_signal, DIRECT, "100 signals, each ends the poll that it come
 {
 	int fds[2], ended = 0;
 	struct pollfd pfd[2];
-	struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 
 	app_open_more(WARM, fds, 2);
 	for (int i = 0; i < 2; i++)
 		pfd[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
-	MUST(sigaction(SIGALRM, &act, NULL));
+	catch_signal(SIGALRM, SA_RESTART);
 	limit_fds(2);
 	for (int i = 0; i < 100; i++) {
 		struct itimerval timer = { .it_value.tv_usec = 3000 + i * 37 };
@@ -117,7 +109,7 @@ CASE(ppoll_blocks_signals, DIRECT, "a signal that ppoll() blocks does not end it
 	fds[2] = (int)MUST(eventfd(0, 0));
 	for (int i = 0; i < 3; i++)
 		pfd[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
-	MUST((long)signal(SIGALRM, on_signal));
+	catch_signal(SIGALRM, SA_RESTART);
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGALRM);
 	limit_fds(3);
@@ -134,12 +126,11 @@ CASE(ppoll_blocks_signals, DIRECT, "a signal that ppoll() blocks does not end it
 CASE(recv_signal, DIRECT, "100 signals, each ends the recv with SO_RCVTIMEO that it comes into")
 {
 	struct timeval time = { .tv_sec = 4 };
-	struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	int fd = app_open(WARM), ended = 0;
 	char c;
 
 	MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
-	MUST(sigaction(SIGALRM, &act, NULL));
+	catch_signal(SIGALRM, SA_RESTART);
 	limit_fds(1);
 	for (int i = 0; i < 100; i++) {
 		struct itimerval timer = { .it_value.tv_usec = 3000 + i * 37 };

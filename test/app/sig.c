@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sig.c - tests signals: EINTR, SA_RESTART, handlers that use the stream themselves. */
-#include "app.h"
+#include "signals.h"
 
 #include <setjmp.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 
 static char buf[1 << 20];
-static _Atomic int signals;
 static int handler_fd;
 static sigjmp_buf jump;
-
-static void on_count(int sig)
-{
-	(void)sig;
-	atomic_fetch_add(&signals, 1);
-}
 
 static void on_io(int sig)
 {
@@ -66,7 +59,7 @@ CASE(eintr, DIRECT, "a handler without SA_RESTART: EINTR in every blocked receiv
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	if (SRV) {
-		catch_with(SIGUSR1, on_count, 0);
+		catch_signal(SIGUSR1, 0);
 		POKED(0, read(fd, buf, 4));
 		POKED(1, recv(fd, buf, 4, 0));
 		POKED(2, readv(fd, &iov, 1));
@@ -90,7 +83,7 @@ CASE(restart, DIRECT, "SA_RESTART: the blocked receive goes on")
 	int fd = app_open(WARM);
 
 	if (SRV) {
-		catch_with(SIGUSR1, on_count, SA_RESTART);
+		catch_signal(SIGUSR1, SA_RESTART);
 		app_flag_set(0, (uint64_t)gettid());
 		RB(buf, read(fd, buf, 10));
 		LOG("signals %d", signals);
@@ -110,7 +103,7 @@ CASE(restart_timeout, DIRECT, "SA_RESTART does not restart a receive with SO_RCV
 	struct timeval tv = { 20, 0 };
 
 	if (SRV) {
-		catch_with(SIGUSR1, on_count, SA_RESTART);
+		catch_signal(SIGUSR1, SA_RESTART);
 		MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)));
 		POKED(0, recv(fd, buf, 4, 0));
 		LOG("signals %d", signals);
@@ -131,7 +124,7 @@ CASE(eintr_send, DIRECT, "a handler meets a blocked write: its part is returned"
 		char *big = malloc(len);
 
 		app_pattern(big, len, 0, 1);
-		catch_with(SIGUSR1, on_count, SA_RESTART);
+		catch_signal(SIGUSR1, SA_RESTART);
 		app_flag_set(0, (uint64_t)gettid());
 		ssize_t n = write(fd, big, len);
 
@@ -146,7 +139,7 @@ CASE(eintr_send, DIRECT, "a handler meets a blocked write: its part is returned"
 			for (; (n = write(fd, big + total, 4096)) > 0; still = 0)
 				total += (uint64_t)n;
 		app_set_nonblock(fd, false);
-		catch_with(SIGUSR1, on_count, 0);
+		catch_signal(SIGUSR1, 0);
 		POKED(1, write(fd, big + total, 1));
 		LOG("signals %d", signals);
 		app_flag_set(2, total);
@@ -172,7 +165,7 @@ CASE(eintr_waits, DIRECT, "poll, select, epoll_wait: EINTR even with SA_RESTART"
 	if (SRV) {
 		int ep = (int)MUST(epoll_create1(0));
 
-		catch_with(SIGUSR1, on_count, SA_RESTART);
+		catch_signal(SIGUSR1, SA_RESTART);
 		MUST(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
 		POKED(0, poll(&pfd, 1, -1));
 		POKED(1, poll(&pfd, 1, 20000));
@@ -333,7 +326,7 @@ CASE(alarm_read, DIRECT, "alarm as a timeout for read")
 	if (SRV) {
 		struct itimerval it = { { 0, 0 }, { 0, 50000 } };
 
-		catch_with(SIGALRM, on_count, 0);
+		catch_signal(SIGALRM, 0);
 		MUST(setitimer(ITIMER_REAL, &it, NULL));
 		R(read(fd, buf, 4));
 		LOG("signals %d", signals);
@@ -351,7 +344,7 @@ CASE(mask_kept, DIRECT, "the calls leave the signal mask and handlers alone")
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
 	MUST(sigprocmask(SIG_BLOCK, &set, NULL));
-	catch_with(SIGUSR1, on_count, SA_RESTART | SA_NODEFER);
+	catch_signal(SIGUSR1, SA_RESTART | SA_NODEFER);
 	if (CLI) {
 		SAY(fd, "data");
 		app_hear(fd, 4);
@@ -363,9 +356,9 @@ CASE(mask_kept, DIRECT, "the calls leave the signal mask and handlers alone")
 	LOG("USR1 %d USR2 %d PIPE %d", sigismember(&got, SIGUSR1), sigismember(&got, SIGUSR2),
 	    sigismember(&got, SIGPIPE));
 	MUST(sigaction(SIGUSR1, NULL, &act));
-	LOG("handler kept %d, flags %#x", act.sa_handler == on_count,
+	LOG("handler kept %d, flags %#x", act.sa_handler == count_signal,
 	    (unsigned int)act.sa_flags & ~0x04000000u);
-	LOG("signal() %d", signal(SIGUSR1, SIG_IGN) == on_count);
+	LOG("signal() %d", signal(SIGUSR1, SIG_IGN) == count_signal);
 	MUST(raise(SIGUSR1));
 	LOG("signals %d", signals);
 	app_sync();
@@ -402,7 +395,7 @@ CASE(resethand, DIRECT, "SA_RESETHAND and SA_ONSTACK do what they say")
 	struct sigaction act;
 
 	MUST(sigaltstack(&stack, NULL));
-	catch_with(SIGUSR1, on_count, SA_RESETHAND | SA_ONSTACK);
+	catch_signal(SIGUSR1, SA_RESETHAND | SA_ONSTACK);
 	MUST(raise(SIGUSR1));
 	MUST(sigaction(SIGUSR1, NULL, &act));
 	LOG("signals %d, default again %d", signals, act.sa_handler == SIG_DFL);

@@ -17,7 +17,6 @@ static void catch_signal(int sig, int flags)
 {
 	struct sigaction act = { .sa_handler = count_signal, .sa_flags = flags };
 
-	atomic_store(&signals, 0);
 	MUST(sigaction(sig, &act, NULL));
 }
 

@@ -194,6 +194,7 @@ CASE(no_reader, DIRECT,
 			app_close(p[0]);
 			if (turn > 1)
 				app_await_inq(fd, 4);
+			atomic_store(&signals, 0);
 			catch_signal(SIGPIPE, 0);
 			R(splice(fd, NULL, p[1], NULL, 100, turn == 3 ? SPLICE_F_NONBLOCK : 0));
 			LOG("signals %d", atomic_load(&signals));
@@ -237,6 +238,7 @@ CASE(room_later, DIRECT,
 		make_pipe(p, true);
 		e.fd = p[0];
 		app_await_inq(fd, 14);
+		atomic_store(&signals, 0);
 		catch_signal(SIGUSR1, SA_RESTART);
 		app_thread_start(&thread, empty_pipe, &e);
 		R(splice(fd, NULL, p[1], NULL, 100, 0));

@@ -7,7 +7,6 @@ would depend on time. The model needs to know only that much: the kernel's answe
 running the program on it.
 """
 import os
-import random
 
 POLLIN, POLLPRI, POLLOUT, POLLERR, POLLHUP, POLLRDHUP = 1, 2, 4, 8, 0x10, 0x2000
 MSG_PEEK, MSG_TRUNC, MSG_DONTWAIT, MSG_WAITALL, MSG_NOSIGNAL = 2, 0x20, 0x40, 0x100, 0x4000

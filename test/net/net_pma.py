@@ -4,7 +4,6 @@ and hostile ones.
 """
 import errno
 import json
-import os
 import random
 import socket
 import sys

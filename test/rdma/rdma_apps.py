@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-from rdmalab import HERE, SCALE, case, lab, main
+from rdmalab import HERE, case, lab, main
 from guest import ROOT
 from hosts import LOCAL
 

@@ -5,7 +5,7 @@ two: no stream notices.
 import json
 import sys
 
-from hosts import FIRM, both_ways, configuration, earn, ends, hosts, pair, said, serve
+from hosts import FIRM, both_ways, earn, ends, hosts, pair, said, serve
 from rdma_faults import endless, goes_on, until_promoted, wind_up
 from rdmalab import case, lab, main
 

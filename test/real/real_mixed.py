@@ -5,7 +5,6 @@ why.
 import json
 import os
 import shutil
-import signal
 import sys
 
 from lib import nginx, redis

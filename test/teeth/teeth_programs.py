@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks the test programs: the runners of the app cases, of the unit tests (Criterion's and the
 project's own), of the fuzz corpora and of the models, and the regression guard."""
-import os
 import re
 import unittest
 

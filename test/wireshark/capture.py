@@ -5,7 +5,6 @@ no privileges, no network.
 import ipaddress
 import json
 import os
-import socket
 import struct
 import subprocess
 import tempfile
