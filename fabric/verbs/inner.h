@@ -332,7 +332,8 @@ struct rsk_verbs {
 	_Atomic(struct rsk_vdev *) devs; /* prepended to, never removed from */
 	struct rsk_verbs_rail *rails;	 /* progress thread */
 	uint64_t reg_limit;		 /* progress thread */
-	uint32_t fail_reg, fail_dice;	 /* progress thread: RSK_VERBS_FAIL_REG */
+	uint64_t fail_dice;		 /* progress thread: state of rsk_splitmix_next() */
+	uint32_t fail_reg;		 /* progress thread: RSK_VERBS_FAIL_REG */
 	uint8_t ack_timeout;		 /* RSK_VERBS_ACK_TIMEOUT; 0: not set */
 	struct rsk_verbs_counters counters;
 };

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rsock/splitmix.h>
 #include <rsock/sys.h>
 
 #include <sys/mman.h>
@@ -150,8 +151,7 @@ int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey)
 /* For tests: makes some registrations of rings fail, as a device at its limit would. */
 static bool injected(struct rsk_verbs *v)
 {
-	v->fail_dice = v->fail_dice * 1103515245u + 12345u;
-	return (v->fail_dice >> 16) % 100 < v->fail_reg;
+	return rsk_splitmix_next(&v->fail_dice) % 100 < v->fail_reg;
 }
 
 int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey)

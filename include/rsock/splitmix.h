@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * splitmix.h - pseudo-random numbers: the same seed gives the same numbers. For patterns,
- * simulations and tests, not for keys: a number reveals the state, and so all that follow. All
+ * simulations and tests, not for secrets: a number reveals the state, and so all that follow. All
  * functions are async-signal-safe.
  *
  * Source: splitmix64, of Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
@@ -14,7 +14,7 @@
 
 #define RSK_SPLITMIX_STEP UINT64_C(0x9e3779b97f4a7c15)
 
-/* Spreads the bits of @z over 64 bits; different values stay different. */
+/* Spreads the bits of @z over 64 bits; different values stay different, and 0 stays 0. */
 static inline uint64_t rsk_splitmix_mix(uint64_t z)
 {
 	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

@@ -10,6 +10,7 @@
 
 #include <rsock/clock.h>
 #include <rsock/reason.h>
+#include <rsock/splitmix.h>
 #include <rsock/sys.h>
 
 _Atomic(int) rsk_stopped;
@@ -155,16 +156,14 @@ int rsk_random(void *to, size_t len)
 static uint64_t substitute(void)
 {
 	static _Atomic(uint64_t) count;
-	uint64_t start[2] = { 0 }, z;
+	uint64_t start[2] = { 0 }, number = atomic_fetch_add(&count, 1) + 1;
 	const void *given = (const void *)getauxval(AT_RANDOM); /* NOLINT */
 
 	if (given)
 		memcpy(start, given, sizeof(start));
-	z = start[0] ^ rsk_now_ns() ^ ((uint64_t)rsk_pid << 32);
-	z += (atomic_fetch_add(&count, 1) + 1) * 0x9e3779b97f4a7c15ull;
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27) ^ start[1]) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
+	start[0] ^= rsk_now_ns() ^ ((uint64_t)rsk_pid << 32);
+	start[0] += number * RSK_SPLITMIX_STEP;
+	return rsk_splitmix_mix(rsk_splitmix_mix(start[0]) ^ start[1]);
 }
 
 uint64_t rsk_random64(void)

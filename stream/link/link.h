@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <rsock/splitmix.h>
 #include <rsock/stats.h>
 
 #include "lock.h"
@@ -147,13 +148,11 @@ extern _Atomic(uint32_t) rsk_link_users;
  */
 static inline uint64_t rsk_link_key(const struct rsk_link *l, uint64_t key)
 {
-	uint64_t z = key + atomic_load(&l->epoch) * 0x9e3779b97f4a7c15ull;
+	uint64_t z = key + atomic_load(&l->epoch) * RSK_SPLITMIX_STEP;
 
 	if (!atomic_load(&l->epoch))
 		return key;
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
+	return rsk_splitmix_mix(z);
 }
 
 /*
