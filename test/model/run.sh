@@ -107,12 +107,12 @@ refute() # TITLE MODEL "SPIN ARGS" "CC ARGS" "PAN ARGS"; 0 when an error was fou
 unknown_to() # MODEL "SPIN ARGS"
 {
 	local macro
-	for macro in $(grep -oE -- '-D[A-Za-z_0-9]+' <<<"$2"); do
+	while read -r macro; do
 		if ! grep -v 'MUTANT:' "$1" | grep -qw -- "${macro#-D}"; then
 			echo "${macro#-D}"
 			return 0
 		fi
-	done
+	done < <(grep -oE -- '-D[A-Za-z_0-9]+' <<<"$2")
 	return 1
 }
 
