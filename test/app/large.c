@@ -3,7 +3,7 @@
  * large.c - tests one large blocking call on a fresh connection: the kernel sends it whole, the
  * library in chunks.
  */
-#include "app.h"
+#include "signals.h"
 
 #define BYTES (48u << 20)
 
@@ -15,11 +15,6 @@ static char *pattern(size_t len)
 		app_die("mmap");
 	app_pattern(buf, len, 0, 5);
 	return buf;
-}
-
-static void count_signal(int sig)
-{
-	(void)sig;
 }
 
 /* Classifies a result: more than nothing and less than all depends on the buffers. */
@@ -76,11 +71,10 @@ static void interrupted(int flags)
 	int fd = open_fresh();
 
 	if (CLI) {
-		struct sigaction act = { .sa_handler = count_signal, .sa_flags = flags };
 		char *buf = pattern(BYTES);
 		uint64_t sent;
 
-		MUST(sigaction(SIGUSR1, &act, NULL));
+		catch_signal(SIGUSR1, flags);
 		app_flag_set(1, (uint64_t)getpid());
 		ssize_t n = write(fd, buf, BYTES);
 
@@ -312,9 +306,10 @@ static void fork_once(int sig)
 static void fork_rounds(void)
 {
 	char *buf = CLI ? pattern(FORK_BYTES) : NULL;
+	struct sigaction act = { .sa_handler = fork_once, .sa_flags = SA_RESTART };
 	int once = 0, all = 0, childs = 0;
 
-	MUST((long)signal(SIGALRM, fork_once));
+	MUST(sigaction(SIGALRM, &act, NULL));
 	for (int i = 0; i < FORK_ROUNDS; i++) {
 		int fd = app_open(COLD), room = 64 << 20, status;
 		ssize_t n;
