@@ -3,7 +3,7 @@
  * test_port_tables.c - tests rsockd's port tables with a real policy agent, real port tables and
  * processes at the other end of a socket: what a busy record puts off, and for how long. The clock
  * is the test's. The fabric's locked access is wrapped, so that a test can make records busy for
- * rsockd, which contention does only rarely.
+ * rsockd, which contention does only rarely; strdup() is wrapped, so that it can fail.
  */
 #include "port_tables.h"
 
@@ -68,6 +68,22 @@ int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t
 		return __real_rsk_shm_locked(rail, op, token);
 	tried++;
 	return -EBUSY;
+}
+
+/* ---- memory ---- */
+
+static uint32_t no_memory; /* number of strdup() calls of rsockd that fail from now on */
+
+char *__real_strdup(const char *s);
+char *__wrap_strdup(const char *s);
+
+char *__wrap_strdup(const char *s)
+{
+	if (!no_memory)
+		return __real_strdup(s);
+	no_memory--;
+	errno = ENOMEM;
+	return NULL;
 }
 
 /* ---- processes ---- */
@@ -330,6 +346,31 @@ Test(port_tables, busy_when_a_port_comes, .init = set, .fini = end)
 	cr_assert_eq(take(&a, place("two")), 0);
 	cr_assert_eq(reserved("two"), 1);
 	cr_assert_eq(port_tables.count.spoiled, 0);
+	dies(&a);
+}
+
+/* It gets its place at a later check, and nobody is told that there are too many ports. */
+Test(port_tables, no_memory_when_a_port_comes, .init = set, .fini = end)
+{
+	struct process a;
+
+	start(&a);
+	cr_assert_eq(rsk_pma_reload(pma, pma_conf(two_ports)), 0);
+	no_memory = 1;
+	look();
+	cr_assert_eq(no_memory, 0);
+	cr_assert_not(port_tables.full);
+	cr_assert_eq(booked("two"), 0);
+	cr_assert_eq(rsk_port_table_read(&a.port_table, &a.table), 0);
+	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++) {
+		cr_assert_str_neq(a.table.port[i].name, "two");
+		if (!port_tables.name[i])
+			cr_assert_lt(take(&a, i), 0);
+	}
+	look();
+	cr_assert_eq(booked("two"), AHEAD);
+	cr_assert_eq(rsk_port_table_read(&a.port_table, &a.table), 0);
+	cr_assert_eq(take(&a, place("two")), 0);
 	dies(&a);
 }
 

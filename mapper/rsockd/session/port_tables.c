@@ -114,7 +114,8 @@ static uint32_t place_of(const struct rsk_port_tables *b, const char *name)
 	return RSK_PORT_TABLE_NOWHERE;
 }
 
-static void take_place(struct rsk_port_tables *b, const char *name)
+/* Assigns an index to a port. Returns it, or -ENOSPC, or -ENOMEM. */
+static int take_place(struct rsk_port_tables *b, const char *name)
 {
 	struct rsk_port_tables_one *o;
 
@@ -122,10 +123,13 @@ static void take_place(struct rsk_port_tables *b, const char *name)
 		if (b->name[i])
 			continue;
 		b->name[i] = strdup(name);
+		if (!b->name[i])
+			return -ENOMEM;
 		DL_FOREACH(b->all, o)
 			open_record(b, o, i);
-		return;
+		return (int)i;
 	}
+	return -ENOSPC;
 }
 
 static void free_place(struct rsk_port_tables *b, uint32_t at)
@@ -186,15 +190,15 @@ static void list(struct rsk_port_tables *b, const struct rsk_pma_rail_port *port
 		if (b->name[i] && !port_named(ports, n, b->name[i]))
 			free_place(b, i);
 	for (size_t i = 0; i < n; i++) {
-		uint32_t at = place_of(b, ports[i].name);
+		uint32_t place = place_of(b, ports[i].name);
+		int at = place == RSK_PORT_TABLE_NOWHERE ? take_place(b, ports[i].name) :
+							   (int)place;
 
-		if (at == RSK_PORT_TABLE_NOWHERE)
-			take_place(b, ports[i].name);
-		at = place_of(b, ports[i].name);
-		if (at == RSK_PORT_TABLE_NOWHERE)
-			say_full(b, ports[i].name);
-		else
+		if (at >= 0)
 			describe(&t.port[at], &ports[i]);
+		else if (at == -ENOSPC)
+			say_full(b, ports[i].name);
+		/* Without memory: the next check, a second later, tries again. */
 	}
 	if (!memcmp(&t, &b->table, sizeof(t)))
 		return;
