@@ -250,6 +250,36 @@ def statistics_that_are_none(t):
             "descriptors to be closed")
 
 
+@case(timeout=60)
+def wrong_descriptors_are_forgiven(t):
+    """A user is ignored after eight of them, as each may block a helper process. As soon as no
+    helper runs any more, the user is served again.
+    """
+    a = host_with(t, vouch=BOTH)
+    pipe, _end = os.pipe()
+    for number in range(8):
+        guest = local.Client(a.local, ALICE)
+        guest.say(local.HELLO, fds=[pipe])
+        t.check(guest.gone(), f"pipe {number} was received")
+        guest.close()
+
+    near, _far = tcp_pair(a, ALICE)
+
+    def is_back():
+        guest = local.Client(a.local, ALICE)
+        try:
+            guest.say(local.HELLO)
+            guest.look_up(near, True, netns=1)
+            answer, _fds = guest.hear()
+        except OSError:
+            answer = None
+        guest.close()
+        return answer is not None
+    t.until(is_back, 20, "the user to be served again")
+    t.until(lambda: a.figure("processes") == 0, 10, "it to be gone")
+    still_serves(t, a)
+
+
 @case(timeout=120)
 def lookups_without_end(t):
     """A client that asks and never reads costs neither others nor memory."""

@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "fdmsg.h"
 #include "first_contact.h"
+#include "helper.h"
 #include "local_msg.h"
 #include "local_parts.h"
 #include "say.h"
@@ -41,7 +42,7 @@
 #define AGAIN_AT_ONCE 16
 /*
  * Limit of a user's messages with descriptors that are not statistics: each of them may block a
- * helper process for as long as the sender likes.
+ * helper process for as long as the sender likes. They are counted until no helper runs any more.
  */
 #define FOREIGN_MOST 8
 
@@ -240,6 +241,23 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 		event_add(l->later, &later);
 }
 
+/*
+ * When no helper process runs, no message blocks one: a user whose programs pass wrong descriptors
+ * by mistake is not ignored for longer than that.
+ */
+static void forgive_foreign(struct rsk_local *l)
+{
+	size_t foreign = 0;
+	struct rsk_local_user *u;
+
+	for (u = l->users; u; u = u->hh.next)
+		foreign += u->foreign;
+	if (!foreign || !rsk_helper_few(1))
+		return;
+	for (u = l->users; u; u = u->hh.next)
+		u->foreign = 0;
+}
+
 /* A user's account outlives the user's processes, so that reconnecting does not refill it. */
 static void forget_users(struct rsk_local *l)
 {
@@ -395,6 +413,7 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 	l->count.unused += unused;
 	for (struct rsk_local_process *p = unused ? l->processes : NULL; p; p = p->hh.next)
 		rsk_local_lookup_on(l, p);
+	forgive_foreign(l);
 	forget_users(l);
 	rsk_listener_watches_sweep(&l->listener_watches);
 	rsk_listener_watches_write(&l->listener_watches);

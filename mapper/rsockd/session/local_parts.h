@@ -20,8 +20,9 @@ struct rsk_local_user {
 	size_t n; /* number of connected processes */
 	/* questions to the port mapper that are open, or that wait for their turn */
 	size_t asked;
-	size_t rails;	 /* number of its processes that accept rails or are able to */
-	size_t foreign;	 /* number of messages with descriptors that were not statistics */
+	size_t rails; /* number of its processes that accept rails or are able to */
+	/* messages with descriptors that were not statistics, since no helper process ran */
+	size_t foreign;
 	uint64_t at_ns;	 /* time at which left_ns was computed */
 	int64_t left_ns; /* time in ns that messages of its processes may still take up */
 	struct rsk_local_process *put_off; /* list: processes that are not read from for now */
