@@ -21,6 +21,7 @@
 #define FILE_NAME "state"
 #define NEW_NAME "state.new"
 #define SOON_S 1
+#define RETRY_S 5 /* after a failed write, whether anything has changed or not */
 
 /* ---- clocks ---- */
 
@@ -229,7 +230,7 @@ bool rsk_state_is_pending(const struct rsk_state *s)
 
 void rsk_state_check(struct rsk_state *s)
 {
-	static const struct timeval soon = { .tv_sec = SOON_S };
+	const struct timeval soon = { .tv_sec = s->why_not ? RETRY_S : SOON_S };
 
 	if (is_dirty(s) && !event_pending(s->timer, EV_TIMEOUT, NULL))
 		event_add(s->timer, &soon);
@@ -241,6 +242,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 	if (is_dirty(s))
 		hand_over(s);
+	rsk_state_check(s); /* there was no memory for it, or the writer was busy */
 }
 
 static void on_done(evutil_socket_t fd, short what, void *arg)
@@ -254,8 +256,9 @@ static void on_done(evutil_socket_t fd, short what, void *arg)
 	note_result(s, s->result);
 	pthread_mutex_unlock(&s->lock);
 	s->handed = false;
-	/* After a failed write there is a new attempt when something changes. */
-	if (s->dirty)
+	if (s->why_not)
+		s->dirty = true; /* it is not on the disk; the timer tries again */
+	else if (s->dirty)
 		hand_over(s);
 	rsk_state_check(s);
 }
@@ -276,6 +279,7 @@ void rsk_state_drained(struct rsk_state *s, const char *device, bool on)
 	s->dirty = true;
 	if (is_dirty(s))
 		hand_over(s);
+	rsk_state_check(s);
 }
 
 void rsk_state_reloaded(struct rsk_state *s)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * state.h - keeps what must outlive the daemon in a file of its state directory (pm_state.h). The
- * file is read at the start, and written a moment after a change and at the end. A new file
- * replaces the old one only when it is on the disk. A thread writes it, since a disk may be slow;
- * that thread touches nothing but the bytes that it was given. daemon_open.c, daemon.c and the API
- * call this.
+ * file is read at the start, and written a moment after a change and at the end; a write that fails
+ * is repeated. A new file replaces the old one only when it is on the disk. A thread writes it,
+ * since a disk may be slow; that thread touches nothing but the bytes that it was given.
+ * daemon_open.c, daemon.c and the API call this.
  */
 #ifndef RSK_STATE_H
 #define RSK_STATE_H
@@ -27,8 +27,8 @@ struct rsk_state {
 	int why_not; /* errno of the last failure; 0: none */
 	uint8_t boot_id[16];
 	struct rsk_state_device *drained;
-	uint64_t seen; /* value of cache->changes that is written, or being written */
-	bool dirty;    /* devices have changed since the last write */
+	uint64_t seen; /* value of cache->changes that was handed to the writer last */
+	bool dirty;    /* devices have changed since the last write, or it has failed */
 	bool handed;   /* the writer has been given bytes and on_done() has not run yet */
 	struct event *timer, *done;
 	uint64_t writes, failures, taken; /* taken: mappings that were read at the start */
