@@ -201,6 +201,7 @@ static const struct {
 	{ take_questions, false, "[]" },
 	{ take_questions, false, "null" },
 	{ take_ids, true, "{" WHO ",\"ids\":[1,9223372036854775807]}" },
+	{ take_ids, false, "{" WHO ",\"ids\":[],\"more\":1}" },
 	{ take_ids, false, "{" WHO ",\"ids\":[0]}" },
 	{ take_ids, false, "{" WHO ",\"ids\":[1.0]}" },
 	{ take_ids, false, "{" WHO ",\"ids\":{}}" },
@@ -228,6 +229,16 @@ static const struct {
 	  "{\"answers\":[{\"id\":1,\"verdict\":\"no\",\"lease_ms\":0," ANSWER "}]}" },
 	{ take_answers, false,
 	  "{\"answers\":[{\"id\":1,\"verdict\":\"limit\",\"lease_ms\":86400001," ANSWER "}]}" },
+	{ take_answers, false,
+	  "{\"answers\":[{\"id\":1,\"verdict\":\"limit\",\"lease_ms\":0,\"more\":1," ANSWER "}]}" },
+	{ take_answers, false, "{\"answers\":[],\"more\":1}" },
+	{ take_answers, false, "{\"answers\":[1]}" },
+	{ take_answers, true,
+	  "{\"answers\":[{\"id\":1,\"verdict\":\"map\",\"lease_ms\":1,\"ip\":\"::1\"," ANSWER
+	  "}]}" },
+	{ take_answers, true,
+	  "{\"answers\":[{\"id\":1,\"verdict\":\"elsewhere\",\"lease_ms\":0,"
+	  "\"redirect\":\"::1\"," ANSWER "}]}" },
 	{ take_answers, true, NAMED(LONGEST) },
 	{ take_answers, false, NAMED(LONGEST "f") },
 	{ take_answers, false, "{\"answers\":{}}" },
@@ -235,6 +246,7 @@ static const struct {
 	{ take_hold, true, "{\"hold_ms\":1}" },
 	{ take_hold, false, "{\"hold_ms\":0}" },
 	{ take_hold, false, "{\"hold_ms\":\"1\"}" },
+	{ take_hold, false, "{\"hold_ms\":1,\"more\":1}" },
 	{ take_hold, false, "[]" },
 };
 

@@ -269,6 +269,10 @@ static bool need_of(json_t *o, struct rsk_ledger_need *out)
 
 static bool answer_of(json_t *o, uint64_t *id, struct rsk_ask_answer *out)
 {
+	static const char *const keys[] = { "id",	   "verdict",  "rule",	   "device",
+					    "ip",	   "port",     "pm_time",  "priority",
+					    "dscp",	   "rate",     "bps",	   "memory_maps",
+					    "connections", "redirect", "lease_ms", NULL };
 	struct number n[] = { { "id", INT64_MAX, 0 },
 			      { "port", UINT16_MAX, 0 },
 			      { "pm_time", 255, 0 },
@@ -281,7 +285,7 @@ static bool answer_of(json_t *o, uint64_t *id, struct rsk_ask_answer *out)
 	uint8_t ipv;
 
 	*out = (struct rsk_ask_answer){ 0 };
-	if (!numbers_of(o, n, 7) || !n[0].value ||
+	if (!only(o, keys) || !numbers_of(o, n, 7) || !n[0].value ||
 	    !verdict_of(json_object_get(o, "verdict"), &out->verdict) ||
 	    !name_of(json_object_get(o, "rule"), out->rule) ||
 	    !name_of(json_object_get(o, "device"), out->device) || !need_of(o, &out->need) ||
@@ -302,10 +306,11 @@ static bool answer_of(json_t *o, uint64_t *id, struct rsk_ask_answer *out)
 int rsk_pma_json_take_answers(json_t *body, uint64_t ids[static RSK_ASK_BATCH],
 			      struct rsk_ask_answer answers[static RSK_ASK_BATCH])
 {
+	static const char *const keys[] = { "answers", NULL };
 	json_t *list = list_of(body, "answers", RSK_ASK_BATCH), *o;
 	size_t i;
 
-	if (!list)
+	if (!only(body, keys) || !list)
 		return -EBADMSG;
 	json_array_foreach(list, i, o) if (!answer_of(o, &ids[i], &answers[i])) return -EBADMSG;
 	return (int)json_array_size(list);
@@ -467,9 +472,10 @@ int rsk_pma_json_take_report(json_t *body, struct rsk_pma_speaker *who, struct r
 
 int rsk_pma_json_take_hold(json_t *body, uint64_t *hold_ns)
 {
+	static const char *const keys[] = { "hold_ms", NULL };
 	struct number n = { "hold_ms", LEASE_MOST_MS, 0 };
 
-	if (!numbers_of(body, &n, 1) || !n.value)
+	if (!only(body, keys) || !numbers_of(body, &n, 1) || !n.value)
 		return -EBADMSG;
 	*hold_ns = (uint64_t)n.value * 1000000u;
 	return 0;

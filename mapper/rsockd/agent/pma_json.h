@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * pma_json.h - converts the messages between policy agents: JSON to and from the structs of
- * pma_ask.h and pma_central.h. Parsing is strict: a message with a missing, out-of-range or wrongly
- * typed field is refused, and so is one with more elements than allowed; the central agent also
- * refuses unknown fields. Pure. pma_link.c and pma_serve.c call it.
+ * pma_ask.h and pma_central.h. Parsing is strict, at both ends: a message with a missing,
+ * out-of-range, wrongly typed or unknown field is refused, and so is one with more elements than
+ * allowed. Messages with other fields need another version in the path. Pure. pma_link.c and
+ * pma_serve.c call it.
  *
  *	all:		{"node": NAME, "boot": 16 hexadecimal digits, ...}
  *	decide:		"questions": [{"id", "side": "cp"|"ap", "cp", "ap", "port", "one", "user"?,
