@@ -71,7 +71,10 @@ static bool is_allowed(const struct rsk_pma_serve *s, struct evhttp_request *req
 	return false;
 }
 
-/* ---- messages: each function returns the answer, or NULL and sets *status ---- */
+/*
+ * ---- messages: each function returns the answer, or NULL and sets *status, which is
+ * HTTP_BADREQUEST before; HTTP_INTERNAL: no memory ----
+ */
 
 static json_t *take_decide(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
 {
@@ -92,6 +95,7 @@ static json_t *take_decide(struct rsk_pma_serve *s, json_t *body, uint64_t now, 
 	for (int i = 0; i < n; i++)
 		rsk_central_decide(&s->central_agent, node, items[i].id, &items[i].key, now,
 				   &items[i].answer);
+	*status = HTTP_INTERNAL;
 	return rsk_pma_json_answers(items, (size_t)n);
 }
 
@@ -107,9 +111,12 @@ static json_t *take_ids(struct rsk_pma_serve *s, json_t *body, int *status,
 		return NULL;
 	*status = UNKNOWN_NODE;
 	node = rsk_central_find(&s->central_agent, who.node, who.boot);
-	for (int i = 0; node && i < n; i++)
+	if (!node)
+		return NULL;
+	for (int i = 0; i < n; i++)
 		each(&s->central_agent, node, ids[i]);
-	return node ? json_object() : NULL;
+	*status = HTTP_INTERNAL;
+	return json_object();
 }
 
 static json_t *take_release(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
@@ -129,6 +136,8 @@ static json_t *take_report(struct rsk_pma_serve *s, json_t *body, uint64_t now, 
 	struct rsk_pma_report r;
 	int n = rsk_pma_json_take_report(body, &who, &r);
 
+	if (n == -ENOMEM)
+		*status = HTTP_INTERNAL;
 	if (n < 0)
 		return NULL;
 	*status = UNKNOWN_NODE;
@@ -138,6 +147,7 @@ static json_t *take_report(struct rsk_pma_serve *s, json_t *body, uint64_t now, 
 		return NULL;
 	for (int i = 0; r.resume && i < n; i++)
 		rsk_central_resume(&s->central_agent, node, &r.held[i], now);
+	*status = HTTP_INTERNAL;
 	return json_pack("{s:I}", "hold_ms",
 			 (json_int_t)(s->central_agent.config.lost_ns / 1000000));
 }
@@ -215,6 +225,8 @@ static void on_message(struct evhttp_request *req, void *arg)
 		refuse(req, status, "say first what is held");
 	else if (status == HTTP_SERVUNAVAIL)
 		refuse(req, status, "nodes are still telling what they hold");
+	else if (status == HTTP_INTERNAL)
+		refuse(req, status, "no memory");
 	else
 		refuse(req, status, "this is no message of a policy agent");
 	s->count.malformed += !answer && status == HTTP_BADREQUEST;
