@@ -70,9 +70,9 @@ static int run(const struct command *self, int argc, char **argv)
 	}
 	if (n < 2)
 		return usage_error(self, "a host and a port are needed");
-	question = daemon_question(words[0], words[1]);
-	if (!question)
-		return EXIT_UNKNOWN;
+	rc = daemon_question(words[0], words[1], &question);
+	if (rc != EXIT_OK)
+		return rc;
 	rc = daemon_ask(path, "POST", "/v1/map", question, &answer);
 	if (rc != EXIT_OK)
 		return rc;

@@ -64,9 +64,15 @@ static int explain(const struct asked *q)
 
 	if (q->n != 3)
 		return usage_error(q->self, "policy explain takes a host and a port");
-	question = daemon_question(q->words[1], q->words[2]);
-	if (!question || json_object_set_new(question, "side", json_string(q->side)) < 0)
-		return EXIT_UNKNOWN;
+	if (strcmp(q->side, "cp") != 0 && strcmp(q->side, "ap") != 0)
+		return usage_error(q->self, "--side '%s' is neither cp nor ap", q->side);
+	rc = daemon_question(q->words[1], q->words[2], &question);
+	if (rc != EXIT_OK)
+		return rc;
+	if (json_object_set_new(question, "side", json_string(q->side)) < 0) {
+		json_decref(question);
+		return failure("no memory");
+	}
 	rc = daemon_ask(q->path, "POST", "/v1/explain", question, &answer);
 	if (rc != EXIT_OK)
 		return rc;

@@ -152,13 +152,14 @@ int daemon_ask(const char *socket_path, const char *method, const char *path, js
 	return rc;
 }
 
-json_t *daemon_question(const char *host, const char *service)
+int daemon_question(const char *host, const char *service, json_t **out)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found;
 	char ip[NI_MAXHOST], port[NI_MAXSERV];
 	int rc = getaddrinfo(host, service, &hints, &found);
 
+	*out = NULL;
 	if (rc == 0) {
 		rc = getnameinfo(found->ai_addr, found->ai_addrlen, ip, sizeof(ip), port,
 				 sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
@@ -166,9 +167,10 @@ json_t *daemon_question(const char *host, const char *service)
 	}
 	if (rc) {
 		fprintf(stderr, "rsock: %s, %s: %s\n", host, service, gai_strerror(rc));
-		return NULL;
+		return EXIT_UNKNOWN;
 	}
 	/* The request does not name the interface of a link-local address. */
 	ip[strcspn(ip, "%")] = 0;
-	return json_pack("{s:s,s:i}", "ip", ip, "port", (int)strtol(port, NULL, 10));
+	*out = json_pack("{s:s,s:i}", "ip", ip, "port", (int)strtol(port, NULL, 10));
+	return *out ? EXIT_OK : failure("no memory");
 }

@@ -20,9 +20,9 @@ int daemon_ask(const char *socket_path, const char *method, const char *path, js
 
 /*
  * The members that the daemon's requests have in common: "ip" and "port" of a host and a service,
- * each given by name or number. Resolves the names. Returns a new reference; NULL if there is no
- * such host or service, with a message on standard error.
+ * each given by name or number. Resolves the names. *out is a new reference. Returns EXIT_OK; or,
+ * with a message on standard error, EXIT_UNKNOWN (there is no such host or service) or EXIT_FAILED.
  */
-json_t *daemon_question(const char *host, const char *service);
+int daemon_question(const char *host, const char *service, json_t **out);
 
 #endif
