@@ -139,8 +139,9 @@ static int process_scan(struct segment **list, int proc, const char *pid_name)
 		return 0;
 	dir = fdopendir(fd);
 	if (!dir) {
+		err = errno == ENOMEM ? -ENOMEM : 0; /* before close(), which may change errno */
 		close(fd);
-		return errno == ENOMEM ? -ENOMEM : 0;
+		return err;
 	}
 	while (!err && (entry = readdir(dir))) {
 		ssize_t n = readlinkat(fd, entry->d_name, target, sizeof(target));
