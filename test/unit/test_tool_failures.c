@@ -3,22 +3,30 @@
  * test_tool_failures.c - tests what the tool makes of calls that fail while it reads /proc. The
  * calls are wrapped.
  */
+#include "explain.h"
+#include "host.h"
 #include "rsock.h"
 #include "scan.h"
 
 #include <criterion/criterion.h>
+#include <criterion/redirect.h>
 #include <dirent.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
 #include <unistd.h>
 
 static struct {
-	bool fdopendir; /* fails */
+	bool fdopendir, holders; /* fail */
+	int scans;
 } fails;
 
 DIR *__real_fdopendir(int fd);
 DIR *__wrap_fdopendir(int fd);
 int __real_close(int fd);
 int __wrap_close(int fd);
+int __real_holders_scan(struct holders *out);
+int __wrap_holders_scan(struct holders *out);
 
 DIR *__wrap_fdopendir(int fd)
 {
@@ -38,6 +46,12 @@ int __wrap_close(int fd)
 	return rc;
 }
 
+int __wrap_holders_scan(struct holders *out)
+{
+	fails.scans++;
+	return fails.holders ? -ENOMEM : __real_holders_scan(out);
+}
+
 /* A list of segments that lacks some would be taken for all of them. */
 Test(tool_failures, a_scan_without_memory)
 {
@@ -49,4 +63,41 @@ Test(tool_failures, a_scan_without_memory)
 	fails.fdopendir = false;
 	cr_assert_eq(segments_scan(SCAN_ALL, &list), 0);
 	segments_free(list);
+}
+
+/* Standard error is read by the test that calls this one. */
+static void explain(struct host *host, uint16_t port)
+{
+	struct rsk_tuple near = { .family = AF_INET, .local_port = port, .peer_port = 9 };
+	struct connection c;
+
+	near.local[0] = near.peer[0] = 127;
+	near.local[3] = near.peer[3] = 1;
+	connection_explain(host, &near, 0, &c);
+}
+
+/*
+ * The explanation is then of the first reading, which may lack an end; that is said once, however
+ * many streams there are.
+ */
+Test(tool_failures, a_second_look_without_memory)
+{
+	struct sock_row *rows;
+	struct host host;
+	size_t count;
+
+	cr_assert_eq(host_take(0, &host), 0);
+	rows = host.sockets.row;
+	count = host.sockets.count;
+	fails.holders = true;
+	fails.scans = 0;
+	cr_redirect_stderr();
+	explain(&host, 1);
+	explain(&host, 2);
+	cr_assert_eq(fails.scans, 1);
+	cr_assert(host.sockets.row == rows && host.sockets.count == count);
+	fflush(stderr);
+	cr_assert_stderr_eq_str("rsock: /proc cannot be read a second time, an end of a new "
+				"connection may be missing: Cannot allocate memory\n");
+	host_free(&host);
 }

@@ -93,10 +93,16 @@ void connection_explain(struct host *host, const struct rsk_tuple *near, pid_t p
 			struct connection *out)
 {
 	struct rsk_tuple mirror = rsk_tuple_mirror(near);
+	int err = 0;
 
 	memset(out, 0, sizeof(*out));
 	if (!nettab_find(&host->sockets, &mirror) && host_has_address(near->family, near->peer))
-		(void)host_look_again(host);
+		err = host_look_again(host);
+	/* The explanation goes by the first reading then. */
+	if (err)
+		failure("/proc cannot be read a second time, an end of a new connection may be "
+			"missing: %s",
+			strerror(-err));
 	host_end(host, near, pid, &out->near);
 	host_end(host, &mirror, 0, &out->far);
 	out->near_view = end_view(&out->near);
