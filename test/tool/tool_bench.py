@@ -3,7 +3,7 @@
 reported.
 """
 
-from lib.harness import case, main
+from lib.harness import PYTHON, case, main
 from tool import ask, ask_json, redis, says
 
 
@@ -38,6 +38,16 @@ def nothing_to_gain(t):
     says(t, ask(t, "bench", "--rounds", 6, "--", "sleep", "0.02", expect=1).out(), "no TCP streams")
     proc = ask(t, "bench", "--rounds", 6, "--output", "--json", "echo", "heard", expect=1)
     t.equal(proc.err(), "heard\n" * 14, "each run's output")
+
+
+@case(60)
+def sigchld_is_ignored(t):
+    """The tool was started with it ignored, and so is the command."""
+    command = [PYTHON, "-c",
+               "import signal; assert signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN"]
+    told = ask_json(t, "bench", "--rounds", 6, "--", *command, expect=None,
+                    before=["env", "--ignore-signal=CHLD"])
+    consistent(t, told, 6)
 
 
 @case(60)

@@ -109,6 +109,9 @@ def two_sided(t):
     t.check(told["tcp_p50_ns"] > 0 and told["p50_ns"] > 0, f"times: {told}")
     says(t, ask(t, "check", "--echo", "localhost", port).out(), "accelerated", "the other: rsock",
          "without librsock.so")
+    told = ask_json(t, "check", "--echo", "127.0.0.1", port,
+                    before=["env", "--ignore-signal=CHLD"])
+    t.equal(told["accelerated"], True, "accelerated, with SIGCHLD ignored")
     plain = ask_json(t, "check", "--probe", "127.0.0.1", port, expect=0, env={"RSOCK_DISABLE": "1"})
     t.equal(plain["stream"]["accelerated"], False, "a probe without the library")
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_tool_failures.c - tests what the tool makes of calls that fail while it reads /proc. The
- * calls are wrapped.
+ * test_tool_failures.c - tests what the tool makes of calls that fail while it reads /proc or runs
+ * itself. The calls are wrapped.
  */
 #include "explain.h"
 #include "host.h"
+#include "launch.h"
 #include "rsock.h"
 #include "scan.h"
 
@@ -14,10 +15,11 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct {
-	bool fdopendir, holders; /* fail */
+	bool fdopendir, holders, waitpid; /* fail */
 	int scans;
 } fails;
 
@@ -27,6 +29,8 @@ int __real_close(int fd);
 int __wrap_close(int fd);
 int __real_holders_scan(struct holders *out);
 int __wrap_holders_scan(struct holders *out);
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options);
 
 DIR *__wrap_fdopendir(int fd)
 {
@@ -50,6 +54,16 @@ int __wrap_holders_scan(struct holders *out)
 {
 	fails.scans++;
 	return fails.holders ? -ENOMEM : __real_holders_scan(out);
+}
+
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+	pid_t rc = __real_waitpid(pid, status, options);
+
+	if (!fails.waitpid)
+		return rc;
+	errno = ECHILD;
+	return -1;
 }
 
 /* A list of segments that lacks some would be taken for all of them. */
@@ -100,4 +114,15 @@ Test(tool_failures, a_second_look_without_memory)
 	cr_assert_stderr_eq_str("rsock: /proc cannot be read a second time, an end of a new "
 				"connection may be missing: Cannot allocate memory\n");
 	host_free(&host);
+}
+
+/* The text is the caller's only if the status is one of the process. */
+Test(tool_failures, a_process_that_cannot_be_waited_for)
+{
+	char name[] = "rsock", option[] = "--version", *argv[] = { name, option, NULL },
+	     *out = name;
+
+	fails.waitpid = true;
+	cr_assert_eq(launch_self(LAUNCH_PLAIN, "", argv, &out), -ECHILD);
+	cr_assert_null(out);
 }

@@ -16,10 +16,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rsock/clock.h>
@@ -72,18 +72,16 @@ __attribute__((noreturn)) static void child(const struct bench *b, enum launch_w
 static int run_once(const struct bench *b, enum launch_way way, double *seconds)
 {
 	uint64_t from = rsk_monotonic_ns();
+	pid_t pid = launch_fork();
 	int status;
-	pid_t pid = fork();
 
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
 		child(b, way);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
+	status = launch_wait(pid);
 	*seconds = (double)(rsk_monotonic_ns() - from) / 1e9;
-	return launch_status(status);
+	return status;
 }
 
 static int told_failure(int status, enum launch_way way)

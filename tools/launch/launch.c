@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -40,6 +41,32 @@ int launch_status(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+pid_t launch_fork(void)
+{
+	static struct sigaction before;
+	static bool saved;
+	const struct sigaction keep = { .sa_handler = SIG_DFL };
+	pid_t pid;
+
+	/* Before the fork: the kernel drops the status when the child ends. */
+	if (!saved)
+		saved = sigaction(SIGCHLD, &keep, &before) == 0;
+	pid = fork();
+	if (pid == 0 && saved)
+		sigaction(SIGCHLD, &before, NULL);
+	return pid;
+}
+
+int launch_wait(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return launch_status(status);
+}
+
 static char *read_all(int fd)
 {
 	FILE *file = fdopen(fd, "r");
@@ -62,11 +89,12 @@ int launch_self(enum launch_way way, const char *library, char *const argv[], ch
 	int pipe_fd[2], status = launch_own_path(path);
 	pid_t pid;
 
+	*out = NULL;
 	if (status)
 		return status;
 	if (pipe2(pipe_fd, O_CLOEXEC))
 		return -errno;
-	pid = fork();
+	pid = launch_fork();
 	if (pid < 0) {
 		int err = errno;
 
@@ -83,8 +111,12 @@ int launch_self(enum launch_way way, const char *library, char *const argv[], ch
 	}
 	close(pipe_fd[1]);
 	*out = read_all(pipe_fd[0]);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return *out ? launch_status(status) : -ENOMEM;
+	status = launch_wait(pid);
+	if (!*out)
+		return -ENOMEM;
+	if (status < 0) {
+		free(*out);
+		*out = NULL;
+	}
+	return status;
 }

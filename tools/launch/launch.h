@@ -24,8 +24,17 @@ enum launch_way {
 int launch_environment(enum launch_way way, const char *library);
 
 /*
+ * fork() for a child that launch_wait() waits for. Its status is kept even if this process was
+ * started with SIGCHLD ignored, and the child has SIGCHLD as this process was started with it.
+ * Returns what fork() returns.
+ */
+pid_t launch_fork(void);
+/* Waits for @pid to end. Returns launch_status(), or -errno. */
+int launch_wait(pid_t pid);
+
+/*
  * Runs this tool with other arguments (@argv as for execv(), argv[0] included). *out gets its
- * standard output, which the caller frees. Returns the exit status, or -errno.
+ * standard output, which the caller frees. Returns the exit status; or -errno, then *out is NULL.
  */
 int launch_self(enum launch_way way, const char *library, char *const argv[], char **out);
 
