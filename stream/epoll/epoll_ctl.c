@@ -240,9 +240,9 @@ static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_strea
 }
 
 /*
- * Adds to a set that was created unseen (before exec), or to an fd that is no set: the kernel says
- * which. The stream falls back before it is added for good, as a relay would put another file in
- * its place.
+ * Adds to a set that is unknown (created before exec, or without memory for it), or to an fd that
+ * is no set: the kernel says which. The stream falls back before it is added for good, as a relay
+ * would put another file in its place.
  */
 static int add_unseen(int epfd, int fd, struct epoll_event *ev)
 {
@@ -264,27 +264,27 @@ static int add_unseen(int epfd, int fd, struct epoll_event *ev)
 
 int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	struct rsk_epoll_family *f;
-	struct rsk_epoll *e = rsk_epoll_of(epfd), *inner = rsk_epoll_of(fd);
+	struct rsk_epoll_family *f = rsk_epoll_family();
+	/* Without a family no set is known. */
+	struct rsk_epoll *e = f ? rsk_epoll_of(epfd) : NULL, *inner = f ? rsk_epoll_of(fd) : NULL;
 	enum rsk_reason leaves = RSK_REASON_DIRECT;
 	struct rsk_stream *s;
 	int rc;
 
 	if (rsk_fd_not_yours(epfd) || rsk_fd_not_yours(fd))
 		return -EBADF;
-	f = rsk_epoll_family();
 	if (e && !inner && op == EPOLL_CTL_ADD && !rsk_fd_stream(rsk_fd_word(fd)))
 		rsk_upcalls->watched(fd);
-	s = f ? rsk_stream_of(fd) : NULL;
+	s = rsk_stream_of(fd);
 	if (s && !e && op == EPOLL_CTL_ADD) {
 		rc = add_unseen(epfd, fd, ev);
 		rsk_stream_unpin(s);
 		return rc;
 	}
-	if (e && f && (uintptr_t)ev >= 4096 && op != EPOLL_CTL_DEL &&
+	if (e && (uintptr_t)ev >= 4096 && op != EPOLL_CTL_DEL &&
 	    (ev->data.u64 & RSK_EPOLL_TAG_MASK) == f->tag)
 		e->collides = true;
-	if (inner && f)
+	if (inner)
 		return rsk_epoll_nest_ctl(f, epfd, op, fd, ev);
 	if (!s || !e || ((uintptr_t)ev < 4096 && op != EPOLL_CTL_DEL)) {
 		if (s)
