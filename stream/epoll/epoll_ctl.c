@@ -273,7 +273,7 @@ int rsk_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 
 	if (rsk_fd_not_yours(epfd) || rsk_fd_not_yours(fd))
 		return -EBADF;
-	if (e && !inner && op == EPOLL_CTL_ADD && !rsk_fd_stream(rsk_fd_word(fd)))
+	if (!inner && op == EPOLL_CTL_ADD && !rsk_fd_stream(rsk_fd_word(fd)))
 		rsk_upcalls->watched(fd);
 	s = rsk_stream_of(fd);
 	if (s && !e && op == EPOLL_CTL_ADD) {

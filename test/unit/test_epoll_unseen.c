@@ -6,6 +6,7 @@
  */
 #include <criterion/criterion.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "engine.h"
@@ -77,4 +78,25 @@ Test(epoll_unseen, a_set_that_no_hook_saw)
 Test(epoll_unseen, a_set_without_a_tag)
 {
 	leaves(true);
+}
+
+/* A socket that is connected later: its stream would be paired while it is in the set. */
+Test(epoll_unseen, a_socket_before_its_connect)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct rsk_upcalls upcalls;
+	int set, fd;
+
+	kit_init();
+	upcalls = *rsk_upcalls;
+	upcalls.leave = leave;
+	rsk_upcalls = &upcalls;
+	set = epoll_create1(EPOLL_CLOEXEC);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	rsk_fd_socket(fd, true, false);
+	cr_assert_eq(rsk_epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev), 0);
+	cr_assert_eq(left.times, 1);
+	cr_assert(left.fd == fd && left.why == RSK_REASON_INHERITED);
+	close(fd);
+	close(set);
 }
