@@ -3,7 +3,8 @@
 #   RSK_SEES_<folder>     what the folder may include besides itself and include/: the folders that
 #                         its line names, and all that those may include
 set(RSK_FLOORS "")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/floors.txt)
+set_property(DIRECTORY APPEND PROPERTY
+	CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/floors.txt)
 file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/floors.txt rsk_lines REGEX "^[a-z]")
 foreach(line ${rsk_lines})
 	string(REGEX MATCH "^([a-z/]+):(.*)$" _ "${line}")
@@ -13,7 +14,9 @@ foreach(line ${rsk_lines})
 	foreach(one ${below})
 		# A folder that is named must have its line above, so there is no circle.
 		if(NOT one IN_LIST RSK_FLOORS)
-			message(FATAL_ERROR "cmake/floors.txt: ${folder} sees ${one}, which has no line above it")
+			message(FATAL_ERROR
+				"cmake/floors.txt: "
+				"${folder} sees ${one}, which has no line above it")
 		endif()
 		list(APPEND sees ${one} ${RSK_SEES_${one}})
 	endforeach()

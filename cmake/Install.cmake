@@ -52,11 +52,13 @@ endif()
 if(TARGET rsockd)
 	# Below the prefix the path stays relative, so that `cmake --install --prefix` moves it,
 	# too. With the prefix /usr it is /etc (GNUInstallDirs), which no other prefix moves.
-	cmake_path(IS_PREFIX CMAKE_INSTALL_PREFIX "${CMAKE_INSTALL_FULL_SYSCONFDIR}" NORMALIZE below)
+	cmake_path(IS_PREFIX CMAKE_INSTALL_PREFIX "${CMAKE_INSTALL_FULL_SYSCONFDIR}"
+		NORMALIZE below)
 	if(below AND NOT IS_ABSOLUTE "${CMAKE_INSTALL_SYSCONFDIR}")
 		set(sysconfdir ${CMAKE_INSTALL_SYSCONFDIR})
 	else()
 		set(sysconfdir ${CMAKE_INSTALL_FULL_SYSCONFDIR})
 	endif()
-	install(FILES ${PROJECT_SOURCE_DIR}/packaging/rsockd.conf COMPONENT daemon DESTINATION ${sysconfdir}/rsock)
+	install(FILES ${PROJECT_SOURCE_DIR}/packaging/rsockd.conf COMPONENT daemon
+		DESTINATION ${sysconfdir}/rsock)
 endif()

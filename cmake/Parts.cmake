@@ -6,17 +6,22 @@
 #   RSOCK_BUILD_TOOLS   rsock, rsperf and the other programs of bench/: libcyaml, yaml-0.1, libmnl,
 #                       jansson, ncurses
 #   RSOCK_BUILD_TESTS   the tests of all of these: criterion, and all three parts above
-option(RSOCK_BUILD_VERBS "build librsock-verbs.so, the fabric between hosts (needs libibverbs, librdmacm)" ON)
-option(RSOCK_BUILD_DAEMON "build rsockd (needs libcyaml, libmnl, libevent, jansson, libseccomp)" ON)
-option(RSOCK_BUILD_TOOLS "build rsock and the benchmarks (needs libcyaml, libmnl, jansson, ncurses)" ON)
+option(RSOCK_BUILD_VERBS
+	"build librsock-verbs.so, the fabric between hosts (needs libibverbs, librdmacm)" ON)
+option(RSOCK_BUILD_DAEMON
+	"build rsockd (needs libcyaml, libmnl, libevent, jansson, libseccomp)" ON)
+option(RSOCK_BUILD_TOOLS
+	"build rsock and the benchmarks (needs libcyaml, libmnl, jansson, ncurses)" ON)
 
 set(every_part OFF)
 if(RSOCK_BUILD_VERBS AND RSOCK_BUILD_DAEMON AND RSOCK_BUILD_TOOLS)
 	set(every_part ON)
 endif()
-option(RSOCK_BUILD_TESTS "build the tests (needs criterion, and the three parts above)" ${every_part})
+option(RSOCK_BUILD_TESTS
+	"build the tests (needs criterion, and the three parts above)" ${every_part})
 if(RSOCK_BUILD_TESTS AND NOT every_part)
-	message(FATAL_ERROR "The tests cover all parts. Add -DRSOCK_BUILD_TESTS=OFF, or build VERBS, DAEMON and TOOLS.")
+	message(FATAL_ERROR "The tests cover all parts. "
+		"Add -DRSOCK_BUILD_TESTS=OFF, or build VERBS, DAEMON and TOOLS.")
 endif()
 
 # The folders of RSK_MODULES_service (Rsock.cmake) are part of rsockd and of rsock.
@@ -29,7 +34,8 @@ find_path(RSOCK_XXHASH_INCLUDE_DIR xxhash.h)
 find_path(RSOCK_UTHASH_INCLUDE_DIR uthash.h)
 mark_as_advanced(RSOCK_XXHASH_INCLUDE_DIR RSOCK_UTHASH_INCLUDE_DIR)
 if(NOT RSOCK_XXHASH_INCLUDE_DIR OR NOT RSOCK_UTHASH_INCLUDE_DIR)
-	message(FATAL_ERROR "librsock needs the headers xxhash.h and uthash.h (Debian: libxxhash-dev, uthash-dev).")
+	message(FATAL_ERROR "librsock needs the headers xxhash.h and uthash.h "
+		"(Debian: libxxhash-dev, uthash-dev).")
 endif()
 # For headers in a prefix of the user's own (CMAKE_PREFIX_PATH); CMake omits folders that the
 # compiler searches by default.

@@ -115,7 +115,8 @@ function(rsk_module name)
 		message(FATAL_ERROR "rsk_module(${name}): SOURCES a.c ..., of ${folder}/")
 	endif()
 	if(NOT folder IN_LIST RSK_FLOORS)
-		message(FATAL_ERROR "rsk_module(${name}): ${folder} has no line in cmake/floors.txt")
+		message(FATAL_ERROR
+			"rsk_module(${name}): ${folder} has no line in cmake/floors.txt")
 	endif()
 	list(TRANSFORM arg_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
 	add_library(${target} OBJECT ${arg_SOURCES})
@@ -148,13 +149,15 @@ function(rsk_link_library target name without)
 	foreach(module preload ${RSK_MODULES_stream} fabric ${RSK_MODULES_mapper})
 		rsk_names(${module} objects folder)
 		if(without)
-			target_sources(${target} PRIVATE $<FILTER:$<TARGET_OBJECTS:${objects}>,EXCLUDE,${without}>)
+			target_sources(${target} PRIVATE
+				$<FILTER:$<TARGET_OBJECTS:${objects}>,EXCLUDE,${without}>)
 		else()
 			target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
 		endif()
 	endforeach()
 	set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
-	target_link_options(${target} PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,--version-script,${PROJECT_SOURCE_DIR}/cmake/local.map
+	target_link_options(${target} PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-z,nodelete
+		-Wl,-Bsymbolic -Wl,--version-script,${PROJECT_SOURCE_DIR}/cmake/local.map
 		-Wl,--as-needed -Wl,-z,noexecstack)
 	# clang links the sanitizers' runtime into the program only, so a library has undefined
 	# symbols.
@@ -168,7 +171,8 @@ endfunction()
 function(rsk_link_verbs)
 	add_library(librsock_verbs MODULE $<TARGET_OBJECTS:rsk_verbs>
 		"$<FILTER:$<TARGET_OBJECTS:rsk_fabric>,INCLUDE,/(locked|segment)\\.c>")
-	set_target_properties(librsock_verbs PROPERTIES OUTPUT_NAME rsock-verbs PREFIX lib LINKER_LANGUAGE C)
+	set_target_properties(librsock_verbs PROPERTIES OUTPUT_NAME rsock-verbs PREFIX lib
+		LINKER_LANGUAGE C)
 	target_link_libraries(librsock_verbs PRIVATE PkgConfig::RDMA Threads::Threads)
 	target_link_options(librsock_verbs PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-Bsymbolic
 		-Wl,--as-needed -Wl,-z,noexecstack)
@@ -192,7 +196,8 @@ function(rsk_see target)
 		endif()
 		foreach(module ${modules})
 			rsk_names(${module} objects folder)
-			target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/${folder})
+			target_include_directories(${target}
+				PRIVATE ${PROJECT_SOURCE_DIR}/${folder})
 		endforeach()
 	endforeach()
 endfunction()
@@ -230,7 +235,8 @@ endfunction()
 function(rsk_unit_test name)
 	cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;MODULES;LABELS")
 	if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
-		message(FATAL_ERROR "rsk_unit_test(${name}): SOURCES test_x.c ... [MODULES module ...] [TIMEOUT s] [LABELS l]")
+		message(FATAL_ERROR "rsk_unit_test(${name}): SOURCES test_x.c ... "
+			"[MODULES module ...] [TIMEOUT s] [LABELS l]")
 	endif()
 	if(NOT arg_TIMEOUT)
 		set(arg_TIMEOUT 120)
@@ -248,9 +254,11 @@ function(rsk_unit_test name)
 	# Criterion calls a run without a test a success, mentions skipped tests only when it is
 	# verbose, and ignores an assertion that fails in a test's .fini.
 	add_test(NAME unit_${name} COMMAND unit_${name} --color=never --verbose)
-	set_tests_properties(unit_${name} PROPERTIES LABELS "unit;${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+	set_tests_properties(unit_${name} PROPERTIES LABELS "unit;${arg_LABELS}"
+		TIMEOUT ${arg_TIMEOUT}
 		COST ${arg_TIMEOUT} # when several run at once, the longest begin first
-		FAIL_REGULAR_EXPRESSION "Tested: 0 ;\\[SKIP\\];: Assertion [Ff]ailed" ENVIRONMENT "${RSK_TEST_ENV}")
+		FAIL_REGULAR_EXPRESSION "Tested: 0 ;\\[SKIP\\];: Assertion [Ff]ailed"
+		ENVIRONMENT "${RSK_TEST_ENV}")
 endfunction()
 
 # With RSK_FUZZ: fuzz_<name>. Without: replay_<name>, a ctest (label unit) that runs the corpus in
@@ -272,7 +280,8 @@ function(rsk_fuzz name)
 		add_dependencies(fuzzers fuzz_${name})
 		target_compile_options(fuzz_${name} PRIVATE ${RSK_TEST_WARNINGS})
 	else()
-		add_executable(replay_${name} ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/test/fuzz/replay.c)
+		add_executable(replay_${name} ${arg_SOURCES}
+			${PROJECT_SOURCE_DIR}/test/fuzz/replay.c)
 		rsk_link_modules(replay_${name} ${arg_MODULES})
 		target_compile_options(replay_${name} PRIVATE ${RSK_TEST_WARNINGS})
 		add_test(NAME replay_${name} COMMAND replay_${name} ${corpus})

@@ -38,7 +38,9 @@ function(rsk_python_cases label script)
 			set(processors 1)
 			list(REMOVE_ITEM arg_WAITS ${case})
 		endif()
-		set_tests_properties(${label}.${family}.${case} PROPERTIES PROCESSORS ${processors} LABELS ${label}${more} TIMEOUT ${hard_s} COST ${limit_s}
+		set_tests_properties(${label}.${family}.${case} PROPERTIES
+			PROCESSORS ${processors} LABELS ${label}${more}
+			TIMEOUT ${hard_s} COST ${limit_s}
 			RUN_SERIAL ${arg_ALONE} RESOURCE_LOCK "${arg_LOCK}"
 			ENVIRONMENT "${RSK_TEST_ENV};${arg_ENVIRONMENT}")
 	endforeach()
@@ -53,7 +55,8 @@ function(rsk_python_teeth label script case)
 	cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "ENVIRONMENT")
 	set(name ${label}.teeth.${case})
 	add_test(NAME ${name}
-		COMMAND ${RSK_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/${script}.py --tcp --expect 3 ${case})
+		COMMAND ${RSK_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/${script}.py --tcp
+			--expect 3 ${case})
 	set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 150 RUN_SERIAL TRUE
 		ENVIRONMENT "${arg_ENVIRONMENT}")
 endfunction()
