@@ -189,7 +189,8 @@ static int order_usage(const char *error)
 	fprintf(stderr,
 		"order: %s\n"
 		"usage: order SECONDS FORM SIZE...\n"
-		"ns a packet for the ring and for the order over 1, 2 and 4 rails, as JSON; FORM as %s;\n"
+		"ns a packet for the ring and for the order over 1, 2 and 4 rails, as JSON; "
+		"FORM as %s;\n"
 		"sizes of 1 to %u bytes\n",
 		error, RSK_ORDER_DEFAULT, RSK_SLOT_MAX_PAYLOAD);
 	return 2;

@@ -149,7 +149,8 @@ static int slots_usage(void)
 {
 	fprintf(stderr,
 		"usage: slots SECONDS SIZE...\n"
-		"ns a slot for copy alone, hash alone and the whole ring, as JSON; sizes of 1 to %u bytes\n",
+		"ns a slot for copy alone, hash alone and the whole ring, as JSON; "
+		"sizes of 1 to %u bytes\n",
 		RSK_SLOT_MAX_PAYLOAD);
 	return 2;
 }

@@ -14,7 +14,8 @@
  *
  *	ssize_t rsk_hook_read(int fd, void *buf, size_t len)
  *	{
- *		return rsk_tracked(fd) ? rsk_tracked_read(fd, buf, len) : rsk_real.read(fd, buf, len);
+ *		return rsk_tracked(fd) ? rsk_tracked_read(fd, buf, len) :
+ *			rsk_real.read(fd, buf, len);
  *	}
  *
  * A call that is not for the engine leaves the hook by a jump: the hook itself needs no frame,

@@ -233,7 +233,8 @@ int main(int argc, char **argv)
 	else
 		run_transactions(nets);
 	seconds = (double)(rsk_monotonic_ns() - began) / 1e9;
-	printf("{\"requests\": %lu, \"accepts\": %lu, \"denies\": %lu, \"lost\": %lu, \"seconds\": %.4f}\n",
+	printf("{\"requests\": %lu, \"accepts\": %lu, \"denies\": %lu, \"lost\": %lu, "
+	       "\"seconds\": %.4f}\n",
 	       (unsigned long)count.sent, (unsigned long)count.accepts, (unsigned long)count.denies,
 	       (unsigned long)count.lost, seconds);
 	for (unsigned int i = 0; i < opt.sources; i++)

@@ -246,7 +246,8 @@ static int bulk_ask(const char *host, const char *port, uint32_t size, double se
 		bulk_give(&b, size, each, ++number);
 		took = bulk_now() - begun;
 	} while (took < seconds);
-	printf("{\"size_bytes\": %u, \"messages\": %llu, \"seconds\": %.6f, \"bits_per_s\": %.0f}\n",
+	printf("{\"size_bytes\": %u, \"messages\": %llu, "
+	       "\"seconds\": %.6f, \"bits_per_s\": %.0f}\n",
 	       size, (unsigned long long)number, took, (double)number * size * 8 / took);
 	*b.out = (struct bulk_word){ 0 };
 	bulk_say(&b);

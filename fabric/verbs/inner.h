@@ -4,11 +4,12 @@
  * library is fabric/verbs.h.
  *
  * Calls go from the bottom of this list to the top, never back:
- *	state.c, rate_estimator.c, post.c, flush.c		post.h: a rail's first error, and sending
+ *	state.c, rate_estimator.c, post.c, flush.c	post.h: a rail's first error, and sending
  *	locked.c, fetch.c, put.c			ops.h: the operations that streams call
  *	poll.c, domain.c, contexts.c, dev.c		dev.h: receiving, and devices
  *	mr.c, rail.c					rail.h: rails
- *	events.c, device_addrs.c, cm.c, forked.c, module.c	begin and end of rails; the module's table
+ *	events.c, device_addrs.c, cm.c, forked.c, module.c
+ *							begin and end of rails; the module's table
  *
  * Locks, innermost last. None is held while host->news() or another callback runs:
  *	vdev.lock	receive CQs, their channel, the table of queue pairs, receives to repost

@@ -8,8 +8,8 @@
  * before using it.
  *
  *	0	struct rsk_port_table_head
- *	64	struct rsk_port_table_data	written by rsockd only; consistent if @seq is even, and
- *				the same before and after the copy
+ *	64	struct rsk_port_table_data	written by rsockd only; consistent if @seq is even,
+ *				and the same before and after the copy
  *	4096	records		struct rsk_locked_slot etc., of RSK_PORT_TABLE_HOLDERS holders each
  */
 #ifndef RSOCK_PORT_TABLE_H

@@ -270,8 +270,8 @@ static enum rsk_pma_verdict usable(const struct rsk_decision *d, const struct rs
 	}
 	if (is_on_overloaded(d, port) && priority < d->conf->overload.refuse_below) {
 		RSK_SAY(d,
-			"  device %s: left out: its node is overloaded (%.3g of %.3g), and priority "
-			"%u is less than %u",
+			"  device %s: left out: its node is overloaded (%.3g of %.3g), and "
+			"priority %u is less than %u",
 			name, d->load, d->conf->overload.load, priority,
 			d->conf->overload.refuse_below);
 		return RSK_PMA_OVERLOAD;

@@ -3,8 +3,8 @@
  * fast_path.c - the fast path of send and receive: a call that finds everything as the last one
  * left it. The stream is paired and on the ring, no control word is new, and there is room for all
  * bytes in one slot, or bytes are there. It takes one lock, the direction's, and pins nothing. All
- * other cases return RSK_SLOW_PATH, and the call starts again in send.c or recv.c. The hooks call it
- * by way of engine.h.
+ * other cases return RSK_SLOW_PATH, and the call starts again in send.c or recv.c. The hooks call
+ * it by way of engine.h.
  *
  * Why no pin is needed: a thread that frees a stream takes both of its locks after the last table
  * entry is removed (rsk_stream_quiesce()). The fast path reads its entry once more with the lock

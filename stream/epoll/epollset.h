@@ -17,8 +17,8 @@
 
 #define RSK_EPOLL_TAG_MASK 0xffffffff00000000ull
 /*
- * In data.u64: tag | DOORBELL | index in links[] for a doorbell; tag | arena offset of the registration
- * otherwise.
+ * In data.u64: tag | DOORBELL | index in links[] for a doorbell; tag | arena offset of the
+ * registration otherwise.
  */
 #define RSK_EPOLL_DOORBELL 0x80000000ull
 #define RSK_EPOLL_LINKS 64

@@ -5,7 +5,8 @@
  * RSK_BY_TIME_NS at a time and checks the rings between. wait.c and poll.c use it.
  *
  * A signal between two sleeps has to end the call, as one in the kernel's does: all but faults are
- * blocked from begin to end, and stay pending until the next sleep, which has the thread's own mask.
+ * blocked from begin to end, and stay pending until the next sleep, which has the thread's own
+ * mask.
  */
 #ifndef RSK_BY_TIME_H
 #define RSK_BY_TIME_H

@@ -61,8 +61,8 @@ struct rsk_wait {
  * rsk_wait_asleep - True: this thread sleeps in a call of the library, and runs a signal handler
  * meanwhile. A fork there returns into that call in the child, too.
  *
- * rsk_wait_keeps - True: @fd is the copy of a descriptor that this thread's call goes on with, asleep
- * or not: a fork in a signal handler leaves it open in the child.
+ * rsk_wait_keeps - True: @fd is the copy of a descriptor that this thread's call goes on with,
+ * asleep or not: a fork in a signal handler leaves it open in the child.
  */
 bool rsk_wait_asleep(void);
 bool rsk_wait_keeps(int fd);

@@ -149,7 +149,8 @@ static void forget(struct rsk_credits *c, const struct rsk_link *l)
 			continue;
 		}
 		rsk_log(RSK_LOG_DEBUG,
-			"link %u: credit of stream %u was looked up %llu times, %llu torn, %llu new",
+			"link %u: credit of stream %u was looked up %llu times, "
+			"%llu torn, %llu new",
 			l->number, j->sid, (unsigned long long)j->reader.gets,
 			(unsigned long long)j->reader.torn, (unsigned long long)j->reader.whole);
 		j->used = false;

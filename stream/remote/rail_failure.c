@@ -178,7 +178,8 @@ static void say_rail_down(struct rsk_remote_rail *rail, uint32_t generation)
 	if (!rsk_control_conn_uncork(&rail->r->control))
 		return;
 	rsk_log(RSK_LOG_INFO,
-		"link %u: rail %u: %llu transactions are missing here, of %llu the first packet, too",
+		"link %u: rail %u: %llu transactions are missing here, "
+		"of %llu the first packet, too",
 		rail->r->l->number, rail->index, (unsigned long long)n.transactions,
 		(unsigned long long)n.first);
 }

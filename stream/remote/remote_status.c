@@ -84,7 +84,8 @@ static void take(struct rsk_remote *r, uint32_t by)
 	    rsk_mailbox_link(&view, &is) < 0)
 		return;
 	rsk_log(RSK_LOG_DEBUG,
-		"link %u: read by rail %u: rails are closed there up to lives %u %u %u %u of epoch %u",
+		"link %u: read by rail %u: rails are closed there "
+		"up to lives %u %u %u %u of epoch %u",
 		r->l->number, by, is.closed[0], is.closed[1], is.closed[2], is.closed[3], is.epoch);
 	believe(r, &is);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rx_ring.c - the receiving machine's ring: slots to bytes, commands, credit, and a ring that begins
- * anew over another rail. See rx.h; what is unread there is examined by rx_peek.c.
+ * rx_ring.c - the receiving machine's ring: slots to bytes, commands, credit, and a ring that
+ * begins anew over another rail. See rx.h; what is unread there is examined by rx_peek.c.
  */
 #include <errno.h>
 

@@ -54,7 +54,8 @@ void rsk_stream_note_change(struct rsk_stream *s, bool tx, enum rsk_reason cause
 			 * rsk_tx_validate() and rsk_rx_validate() check.
 			 */
 			rsk_log(RSK_LOG_ERROR,
-				"stream %u: %s was promoted %u times, demoted %u times: please report",
+				"stream %u: %s was promoted %u times, demoted %u times: "
+				"please report",
 				s->sid, tx ? "sending" : "receiving", p, d);
 			*noted = (struct rsk_noted){ p, d };
 		}

@@ -202,7 +202,8 @@ HELPER(parent)
 }
 
 CASE(heir, DIRECT,
-     "a child executes a program, its parent has gone without a word: the stream is the child's alone")
+     "a child executes a program, its parent has gone without a word: "
+     "the stream is the child's alone")
 {
 	int fd = app_open(WARM);
 

@@ -455,7 +455,8 @@ static void linger(int i)
  * byte comes.
  */
 CASE(number_taken_under_recv, DIRECT,
-     "100 times: a number is closed under a recv as its byte comes, and is a pipe's with bytes at once")
+     "100 times: a number is closed under a recv as its byte comes, "
+     "and is a pipe's with bytes at once")
 {
 	int fd = app_open(WARM), p[2], number, got, good = 0;
 	struct app_thread thread;

@@ -376,7 +376,8 @@ CASE(reset_behind_much, DIRECT,
 }
 
 CASE(reset_behind_part, DIRECT,
-     "a read that waits for more than is before a reset leaves the error to who else has the socket")
+     "a read that waits for more than is before a reset leaves the error "
+     "to who else has the socket")
 {
 	int fd = app_open(WARM);
 

@@ -93,7 +93,8 @@ static pid_t sets_of_two(int *ep, int *edge)
 }
 
 CASE(left_in_ring, DIRECT,
-     "a stream whose sender has left the ring behind bytes unread is put into sets that a child has, too")
+     "a stream whose sender has left the ring behind bytes unread "
+     "is put into sets that a child has, too")
 {
 	int ep = -1, edge = -1, fd;
 	pid_t pid = CLI ? sets_of_two(&ep, &edge) : -1;

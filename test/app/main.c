@@ -109,7 +109,8 @@ static int usage(FILE *out, int code)
 		"  --show       print the transcripts\n"
 		"environment: LIBRSOCK=path of librsock.so, RSOCK_TOOL=path of rsock;\n"
 		"  APP_HOST, APP_HOST6=address to listen on and connect to instead of loopback,\n"
-		"  APP_WARM_S=seconds to wait for a promotion, APP_SCALE=how much longer to wait\n");
+		"  APP_WARM_S=seconds to wait for a promotion, "
+		"APP_SCALE=how much longer to wait\n");
 	return code;
 }
 

@@ -358,7 +358,8 @@ static void recv_by(const struct move *m)
 	X(vmsplice, nothing, vmsplice(fd, vector, 2, 0)) \
 	X(tee, piped, tee(other, fd, 5, 0)) \
 	X(splice, piped, splice(other, NULL, fd, NULL, 10, 0)) \
-	X(splice_more, piped, splice(other, NULL, fd, NULL, 100, SPLICE_F_MORE | SPLICE_F_NONBLOCK)) \
+	X(splice_more, piped, \
+	  splice(other, NULL, fd, NULL, 100, SPLICE_F_MORE | SPLICE_F_NONBLOCK)) \
 	X(splice_file, regular, splice(other, NULL, fd, NULL, 10, 0)) \
 	X(copy_file_range, regular, copy_file_range(other, NULL, fd, NULL, 10, 0))
 
@@ -367,9 +368,9 @@ static void recv_by(const struct move *m)
 	X(sendfile_at_##kind, kind, at_start(sendfile64(fd, other, &at, 10)))
 #define SENDFILES(X) \
 	SENDFILE(X, regular) SENDFILE(X, memory) SENDFILE(X, zero) SENDFILE(X, null) \
-	SENDFILE(X, proc_cpus) SENDFILE(X, proc_task) SENDFILE(X, directory) SENDFILE(X, path_only) \
-	SENDFILE(X, write_only) SENDFILE(X, event) SENDFILE(X, piped) SENDFILE(X, pair) \
-	SENDFILE(X, terminal)
+	SENDFILE(X, proc_cpus) SENDFILE(X, proc_task) SENDFILE(X, directory) \
+	SENDFILE(X, path_only) SENDFILE(X, write_only) SENDFILE(X, event) SENDFILE(X, piped) \
+	SENDFILE(X, pair) SENDFILE(X, terminal)
 
 #define RECEIVES(X) \
 	X(read, nothing, read(fd, buf, 20)) \

@@ -369,7 +369,8 @@ static void fill(int fd)
 }
 
 CASE(answer_behind_end, DIRECT,
-     "the peer has ended its direction, the program answers at length and closes: all of it arrives, then the end")
+     "the peer has ended its direction, the program answers at length and closes: "
+     "all of it arrives, then the end")
 {
 	int fd = app_open(WARM);
 	char text[32];
@@ -393,7 +394,8 @@ CASE(answer_behind_end, DIRECT,
 }
 
 CASE(read_behind_end, DIRECT,
-     "the program has ended its direction and reads slowly, the peer sends at length and closes: all, then the end")
+     "the program has ended its direction and reads slowly, the peer sends at length and closes: "
+     "all, then the end")
 {
 	int fd = app_open(WARM);
 	char text[32];

@@ -183,7 +183,8 @@ static void shut_killed_unread(bool behind)
 }
 
 CASE(shut_killed_unread, DIRECT,
-     "the peer has shut its direction, and is killed with bytes unread: its end stands, sends are refused")
+     "the peer has shut its direction, and is killed with bytes unread: "
+     "its end stands, sends are refused")
 {
 	shut_killed_unread(false);
 }

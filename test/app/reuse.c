@@ -485,7 +485,8 @@ static void run_all(const struct maker *makers, size_t n)
 	X(nr_open_tree, nothing, syscall(SYS_open_tree, AT_FDCWD, path, 0)) \
 	X(nr_mq_open, nothing, syscall(SYS_mq_open, name + 1, MODES, 0600, NULL)) \
 	X(nr_pipe2, nothing, first((int)syscall(SYS_pipe2, two, 0))) \
-	X(nr_socketpair, nothing, first((int)syscall(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, two))) \
+	X(nr_socketpair, nothing, \
+	  first((int)syscall(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, two))) \
 	X(nr_socket, nothing, syscall(SYS_socket, AF_INET, SOCK_STREAM, 0)) \
 	X(nr_accept4, listener, syscall(SYS_accept4, helper[0], NULL, NULL, 0)) \
 	X(nr_epoll_create1, nothing, syscall(SYS_epoll_create1, 0)) \

@@ -54,7 +54,8 @@ static void say_result(const char *what, int mode, ssize_t n)
 }
 
 CASE(who_waits, DIRECT,
-     "full or empty pipe, empty or readable socket, each blocking or not: bytes, EAGAIN, or it waits")
+     "full or empty pipe, empty or readable socket, each blocking or not: "
+     "bytes, EAGAIN, or it waits")
 {
 	int fd = app_open(WARM), p[2];
 	ssize_t n;

@@ -6,7 +6,7 @@
  *	honest PORT SECONDS SEED	checks every byte it gets back; new connections all the time
  *	scribble PORT SECONDS SEED	preloaded: pairs, then overwrites all memory that it shares
  *					with the victim
- *	doorbells PORT SECONDS SEED		preloaded: pairs, then spoils all doorbells that it can
+ *	doorbells PORT SECONDS SEED	preloaded: pairs, then spoils all doorbells that it can
  *					reach
  *	control PID SECONDS SEED	not preloaded: connects to the victim's listener and sends
  *					anything

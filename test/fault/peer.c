@@ -220,7 +220,8 @@ static void do_flow(char *args)
 	flow.fin = amount(&rest);
 	flow.pause_us = *rest ? (uint32_t)amount(&rest) : 0;
 	flow_run(&flow);
-	printf("{\"sent\": %llu, \"tx_end\": \"%s\", \"received\": %llu, \"rx_end\": \"%s\", \"wrong_at\": %lld}\n",
+	printf("{\"sent\": %llu, \"tx_end\": \"%s\", \"received\": %llu, "
+	       "\"rx_end\": \"%s\", \"wrong_at\": %lld}\n",
 	       (unsigned long long)conn.tx_pos_bytes, flow.tx_end,
 	       (unsigned long long)conn.rx_pos_bytes, flow.rx_end, (long long)flow.wrong_at);
 }

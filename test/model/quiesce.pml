@@ -209,7 +209,8 @@ proctype receiver()
 		fi;
 		quiesced = 0 }
 	/* The sender died on the ring, and it is unknown what it had put. */
-	:: atomic { lost && on && !ring_limit && !(taken < ITEMS && mem[taken] != NONE) -> reset = 1 }
+	:: atomic { lost && on && !ring_limit && !(taken < ITEMS && mem[taken] != NONE) ->
+		reset = 1 }
 	:: atomic { reset -> break }
 	:: atomic { all_sent && delivered == BYTES -> break }
 	od

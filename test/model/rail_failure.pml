@@ -82,7 +82,8 @@ inline say_lost(e, which_life)
 		told[e] = which_life;
 		say(e, SAY_RAIL_DOWN, which_life, 0);
 		if
-		:: gap_said[e] = 1; say(e, SAY_MISSING, which_life, 1); say(e, SAY_MISSING_END, which_life, 2)
+		:: gap_said[e] = 1; say(e, SAY_MISSING, which_life, 1);
+			say(e, SAY_MISSING_END, which_life, 2)
 		:: gap_said[e] = 0; say(e, SAY_MISSING_END, which_life, 1)
 		fi
 	:: else
@@ -214,8 +215,8 @@ end:	do
 		by_rail[e]?what(lf, number) ->
 #ifdef REACH
 		early = early ||
-			(what == SAY_MISSING_END && lf == heard_generation[e] && number == turn[e] &&
-				len(by_tcp[e]) > 1);
+			(what == SAY_MISSING_END && lf == heard_generation[e] &&
+				number == turn[e] && len(by_tcp[e]) > 1);
 		assert(!early);
 #endif
 		hear(e)
@@ -263,5 +264,8 @@ end:	atomic { timeout -> assert(quiet && state[A] == UP && state[B] == UP &&
 }
 
 init {
-	atomic { run progress_thread(A); run progress_thread(B); run dialer(); run network(); run whole() }
+	atomic {
+		run progress_thread(A); run progress_thread(B); run dialer(); run network();
+		run whole()
+	}
 }

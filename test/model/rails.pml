@@ -427,8 +427,8 @@ inline on_named(e)
 inline on_rail(e)
 {
 	if
-	:: state[R(e, rail)] == COMING && lf == generation[R(e, rail)] && ep == of_epoch[R(e, rail)] &&
-		!heard[R(e, rail)] ->
+	:: state[R(e, rail)] == COMING && lf == generation[R(e, rail)] &&
+		ep == of_epoch[R(e, rail)] && !heard[R(e, rail)] ->
 		heard[R(e, rail)] = 1; see_up(e, rail)
 	:: else
 	fi
@@ -666,13 +666,16 @@ proctype whole()
 init {
 	atomic {
 		up[A] = 1; up[B] = 1; epoch[A] = 1; epoch[B] = 1;
-		state[R(A, 0)] = UP; state[R(B, 0)] = UP; generation[R(A, 0)] = 1; generation[R(B, 0)] = 1;
+		state[R(A, 0)] = UP; state[R(B, 0)] = UP;
+		generation[R(A, 0)] = 1; generation[R(B, 0)] = 1;
 		pair[R(A, 0)] = 1; pair[R(B, 0)] = 1; leads[0] = 1;
 		if
-		:: state[R(A, 1)] = UP; state[R(B, 1)] = UP; generation[R(A, 1)] = 1; generation[R(B, 1)] = 1;
+		:: state[R(A, 1)] = UP; state[R(B, 1)] = UP;
+		   generation[R(A, 1)] = 1; generation[R(B, 1)] = 1;
 		   pair[R(A, 1)] = 1; pair[R(B, 1)] = 1; leads[1] = 1
 		:: true
 		fi;
-		run a_call(); run a_progress(); run b_call(); run b_progress(); run wire(); run whole()
+		run a_call(); run a_progress(); run b_call(); run b_progress(); run wire();
+		run whole()
 	}
 }

@@ -51,7 +51,9 @@ static int check(const struct rsk_local_msg *m, bool from_rsockd)
 Test(local_msg, who_may_say_what)
 {
 	static const bool of_rsockd[RSK_LOCAL_TYPES] = {
-		[RSK_LOCAL_RENDEZVOUS] = true, [RSK_LOCAL_ANSWER] = true, [RSK_LOCAL_PORT_TABLE] = true
+		[RSK_LOCAL_RENDEZVOUS] = true,
+		[RSK_LOCAL_ANSWER] = true,
+		[RSK_LOCAL_PORT_TABLE] = true,
 	};
 
 	for (uint32_t type = 1; type < RSK_LOCAL_TYPES; type++)

@@ -284,8 +284,8 @@ static void series(const struct rsk_chaos_config *config, uint64_t faults, const
 		leaves += w.leaves;
 		dead += w.dead;
 	}
-	printf("%s: %llu faults, %llu granted, %llu did not fit, %llu asked again after a break, %llu "
-	       "locks broken, %llu dead holders, %llu judged dead\n",
+	printf("%s: %llu faults, %llu granted, %llu did not fit, %llu asked again after a break, "
+	       "%llu locks broken, %llu dead holders, %llu judged dead\n",
 	       name, (unsigned long long)had, (unsigned long long)granted,
 	       (unsigned long long)refused, (unsigned long long)again, (unsigned long long)broken,
 	       (unsigned long long)dead, (unsigned long long)leaves);

@@ -215,7 +215,8 @@ static const char spares[] =
 	"  - {name: s2, addresses: [10.1.0.5], role: spare, order: 2}\n"
 	"  - {name: s1, addresses: [10.1.0.4], role: spare, order: 1}\n"
 	"aggregates: [{address: 10.9.0.1, over: [a, b, c, s2, s1]}]\n"
-	"services: [{name: ha, ports: ['1'], high-availability: true}, {name: not, ports: ['2']}]\n";
+	"services: [{name: ha, ports: ['1'], high-availability: true}, {name: not, "
+	"ports: ['2']}]\n";
 
 Test(pma_devices, spares)
 {

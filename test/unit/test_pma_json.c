@@ -117,9 +117,9 @@ Test(pma_json, reports_and_numbers)
 #define WHO "\"node\":\"a\",\"boot\":\"0123456789abcdef\""
 #define QUESTION                                                                                   \
 	"\"id\":1,\"side\":\"ap\",\"cp\":\"10.0.0.1\",\"ap\":\"10.0.0.2\",\"port\":80,\"one\":true"
-#define DEVICE                                                                                          \
-	"\"name\":\"r\",\"ip\":\"10.0.0.1\",\"sessions\":0,\"sessions_max\":0,\"bps\":0,\"bps_max\":0," \
-	"\"others_bps\":0"
+#define DEVICE                                                                                     \
+	"\"name\":\"r\",\"ip\":\"10.0.0.1\",\"sessions\":0,\"sessions_max\":0,\"bps\":0,"          \
+	"\"bps_max\":0,\"others_bps\":0"
 #define REPORT WHO ",\"resume\":true,\"part\":0,\"last\":true,\"load\":0"
 #define NEED "\"bps\":1,\"memory_maps\":1,\"connections\":1"
 /* As long as a name may be, and one byte longer. */
@@ -127,7 +127,8 @@ Test(pma_json, reports_and_numbers)
 _Static_assert(sizeof(LONGEST) == RSK_ASK_NAME, "a name of the greatest length");
 
 #define ANSWER                                                                                     \
-	"\"rule\":\"\",\"device\":\"\",\"port\":0,\"pm_time\":0,\"priority\":0,\"dscp\":0,\"rate\":0," NEED
+	"\"rule\":\"\",\"device\":\"\",\"port\":0,\"pm_time\":0,\"priority\":0,\"dscp\":0,"        \
+	"\"rate\":0," NEED
 
 #define NAMED(rule)                                                                                \
 	"{\"answers\":[{\"id\":1,\"verdict\":\"limit\",\"lease_ms\":0,\"rule\":\"" rule            \

@@ -146,7 +146,8 @@ Test(pma_measures, a_clock_that_jumps)
 
 static const char measured[] =
 	"rnics: [{name: x, addresses: [10.1.0.1], sessions: 100}]\n"
-	"services: [{name: s, ports: ['1-9']}, {name: t, ports: ['10']}, {name: u, ports: ['11']}]\n"
+	"services: [{name: s, ports: ['1-9']}, {name: t, ports: ['10']}, "
+	"{name: u, ports: ['11']}]\n"
 	"rules:\n"
 	"  - {name: calm, when: {services: [t], transactions-per-second-below: 2}}\n"
 	"  - {name: busy, when: {services: [u], transactions-per-second-at-least: 2}}\n"
@@ -188,8 +189,8 @@ Test(pma_measures, transactions)
 	cr_assert_eq(pma_ask(a, &t).verdict, RSK_PMA_MAP);
 	u.now_ns = t.now_ns;
 	cr_assert_eq(pma_explain(a, &u).verdict, RSK_PMA_NO_RULE);
-	pma_says(
-		"rule busy: does not hold: transactions-per-second-at-least 2: the service has 1.797\n");
+	pma_says("rule busy: does not hold: transactions-per-second-at-least 2: "
+		 "the service has 1.797\n");
 	rsk_pma_free(a);
 }
 
@@ -276,8 +277,8 @@ Test(pma_measures, not_worth_it)
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_MAP);
 	end_streams(a, 1, 9000);
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NOT_WORTH);
-	pma_says(
-		"rule pays: does not hold: stream-bytes-at-least 10000: the service's streams have 9000\n");
+	pma_says("rule pays: does not hold: stream-bytes-at-least 10000: "
+		 "the service's streams have 9000\n");
 	cr_assert_eq(rsk_pma_reload(a, pma_conf(measured)), 0);
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NOT_WORTH);
 	/*

@@ -113,7 +113,8 @@ Test(pma_rules, nothing_configured)
 
 static const char limited[] =
 	"limits: {sessions: 8, per-cp: 4, per-user: 3}\n"
-	"rnics: [{name: x, addresses: [10.1.0.1], sessions: 100, memory-maps: 20, connections: 50}]\n"
+	"rnics: [{name: x, addresses: [10.1.0.1], sessions: 100, memory-maps: 20, "
+	"connections: 50}]\n"
 	"services:\n"
 	"  - {name: a, ports: ['1'], limits: {sessions: 3, per-cp: 2, per-user: 1}}\n"
 	"  - {name: b, ports: ['2']}\n"
@@ -164,8 +165,8 @@ Test(pma_rules, explain)
 	struct rsk_pma_answer out = pma_explain(a, &q);
 
 	pma_is_on(out, "x");
-	pma_says(
-		"question: AP side, from CP 10.0.0.1 to AP 10.9.0.1, service port 80, a service mapping\n");
+	pma_says("question: AP side, from CP 10.0.0.1 to AP 10.9.0.1, "
+		 "service port 80, a service mapping\n");
 	pma_says("service web: a session needs 4000000000 bit/s, 0 memory maps, 1 connections\n");
 	pma_says("rule web: depends on the device\n");
 	pma_says("  device x: has room, load 0\n");

@@ -359,8 +359,8 @@ Test(pma_watch, a_node_that_has_too_much_to_do)
 	rsk_pma_load_set(a, 0.9);
 	cr_assert(rsk_pma_overloaded(a));
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_OVERLOAD);
-	pma_says(
-		"  device x: left out: its node is overloaded (0.9 of 0.9), and priority 1 is less than 2\n");
+	pma_says("  device x: left out: its node is overloaded (0.9 of 0.9), "
+		 "and priority 1 is less than 2\n");
 	pma_says("answer: do not map: the node's load is too high\n");
 	/* A grant stays until it is given back; requested again, it is refused. */
 	q.held = held;

@@ -48,7 +48,8 @@ Test(stats_json, json_of_one_stream)
 	cr_assert_str_eq(
 		buf,
 		"{\"pid\":42,\"comm\":\"a\\\"b\\\\\\u0001\\u00ff\",\"local\":\"127.0.0.1:5201\","
-		"\"peer\":\"10.0.0.9:40000\",\"tx\":\"ring\",\"rx\":\"tcp\",\"reason\":\"ring-full\","
+		"\"peer\":\"10.0.0.9:40000\",\"tx\":\"ring\",\"rx\":\"tcp\","
+		"\"reason\":\"ring-full\","
 		"\"peer_reason\":\"oob\",\"tx_ring_bytes\":18446744073709551615,"
 		"\"rx_ring_bytes\":0,\"tx_tcp_bytes\":0,\"rx_tcp_bytes\":0,\"tx_slots\":0,"
 		"\"rx_slots\":0,\"hash_retries\":0,\"repairs\":0,\"promotions\":2,\"demotions\":0,"

@@ -350,8 +350,11 @@ int rsk_pma_json_take_ids(json_t *body, struct rsk_pma_speaker *who,
 
 /* ---- reports ---- */
 
-static const char *const
-	states[] = { [RSK_PMA_UP] = "up", [RSK_PMA_DOWN] = "down", [RSK_PMA_DRAINING] = "draining" };
+static const char *const states[] = {
+	[RSK_PMA_UP] = "up",
+	[RSK_PMA_DOWN] = "down",
+	[RSK_PMA_DRAINING] = "draining",
+};
 
 static json_t *device_json(const struct rsk_central_device *d)
 {

@@ -100,7 +100,8 @@ static const char *question_of(json_t *body, struct rsk_pm_msg *req)
 	*req = (struct rsk_pm_msg){ .op = RSK_PM_REQ };
 	if (json_unpack(body, "{s:s,s:i,s?s,s?i}", "ip", &ip, "port", &port, "from", &from,
 			"cp_port", &cp_port) < 0)
-		return "an object with \"ip\" and \"port\" is needed; \"from\" and \"cp_port\" may be";
+		return "an object with \"ip\" and \"port\" is needed; "
+		       "\"from\" and \"cp_port\" may be";
 	if (rsk_conf_ip(ip, &ap) < 0)
 		return "\"ip\" is no address";
 	if (port < 1 || port > UINT16_MAX || cp_port < 0 || cp_port > UINT16_MAX)

@@ -230,11 +230,13 @@ static void limits(struct rsk_daemon *d, struct evbuffer *out)
 		evbuffer_add_printf(out, "# TYPE rsockd_limit_%s %s\n# HELP rsockd_limit_%s %s\n",
 				    figures[f].name, figures[f].type, figures[f].name,
 				    figures[f].help);
-		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			const void *row = &rows[i], *figure = (const char *)row + figures[f].offset;
+
 			evbuffer_add_printf(out, "rsockd_limit_%s%s{of=\"%s\"} %" PRIu64 "\n",
 					    figures[f].name, total ? "_total" : "", rows[i].name,
-					    *(const uint64_t *)(const void *)((const char *)&rows[i] +
-									      figures[f].offset));
+					    *(const uint64_t *)figure);
+		}
 	}
 }
 
