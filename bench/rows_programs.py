@@ -74,7 +74,8 @@ def nginx_server(stage, workers=1):
     temp = " ".join(f"{kind}_temp_path {stage.dir}/{kind};"
                     for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     (stage.dir / "nginx.conf").write_text(f"""
-{user} worker_processes {workers}; daemon off; pid {stage.dir}/nginx.pid; error_log {stage.dir}/error.log;
+{user} worker_processes {workers}; daemon off; pid {stage.dir}/nginx.pid;
+error_log {stage.dir}/error.log;
 events {{ worker_connections 1024; }}
 http {{ {temp} access_log off; keepalive_requests 100000000; sendfile on;
 server {{ listen 127.0.0.1:{stage.port}; root {stage.dir}; }} }}

@@ -26,7 +26,8 @@ linked()
 	local dynamic
 	dynamic=$(readelf -dW "$1")
 	has "$1" 'GNU_RELRO' -l "no RELRO"
-	grep -qE '\((BIND_NOW|FLAGS|FLAGS_1)\).*\b(BIND_NOW|NOW)\b|\(BIND_NOW\)' <<<"$dynamic" || wrong "$1" "binds lazily"
+	grep -qE '\((BIND_NOW|FLAGS|FLAGS_1)\).*\b(BIND_NOW|NOW)\b|\(BIND_NOW\)' <<<"$dynamic" ||
+		wrong "$1" "binds lazily"
 	! grep -q 'TEXTREL' <<<"$dynamic" || wrong "$1" "has text relocations"
 	has "$1" 'GNU_STACK .* RW +0x' -l "an executable stack"
 	has "$1" '^ *Type: +DYN' -h "cannot lie anywhere"
@@ -61,9 +62,11 @@ jq -r '.[] | .file + "\t" + .command' "$build/compile_commands.json" | {
 		*) continue ;;
 		esac
 		sources=$((sources + 1))
-		[[ $command == *-fstack-protector-strong*-fstack-clash-protection* ]] || wrong "$file" "no stack protector"
+		[[ $command == *-fstack-protector-strong*-fstack-clash-protection* ]] ||
+			wrong "$file" "no stack protector"
 		case $file in
-		mapper/pm/*.c | mapper/host/*.c | mapper/config/*.c | mapper/policy/*.c | mapper/local/*.c | mapper/rsockd/*.c | tools/*.c | bench/rsperf/*.c)
+		mapper/pm/*.c | mapper/host/*.c | mapper/config/*.c | mapper/policy/*.c | \
+			mapper/local/*.c | mapper/rsockd/*.c | tools/*.c | bench/rsperf/*.c)
 			[[ $command == *-D_FORTIFY_SOURCE=2* ]] || wrong "$file" "not fortified"
 			;;
 		esac

@@ -7,7 +7,11 @@ files=()
 while read -r file; do
 	case $file in
 	*.sh) files+=("$file") ;;
-	*) if head -c 64 "$file" | head -1 | grep -qaE '^#!.*\b(ba)?sh\b'; then files+=("$file"); fi ;;
+	*)
+		if head -c 64 "$file" | head -1 | grep -qaE '^#!.*\b(ba)?sh\b'; then
+			files+=("$file")
+		fi
+		;;
 	esac
 done <<<"$tracked"
 if [ "${#files[@]}" -lt 5 ]; then

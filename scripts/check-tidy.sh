@@ -20,7 +20,8 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" "$tool" -p "$build" --quiet >"$log" 2>/dev/null || status=1
+printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" \
+	"$tool" -p "$build" --quiet >"$log" 2>/dev/null || status=1
 if [ "$status" -ne 0 ]; then
 	# A warning in a header is reported for each file that includes it, so duplicates are
 	# removed. For the analyzer's paths, which are not shown here, run clang-tidy -p build/clang

@@ -42,14 +42,19 @@ OLD = {
 }
 # Where an old word means what the field means by it: word, files, and a pattern of the line.
 ALLOWED = (
-    ("joined", r"fabric/(locked|port_table)|test/unit/test_locked|docs/adr/locked", r""),  # a record
-    ("joined", r"bench/|scripts/gen-docs|test/(app|differ|unit)/|mapper/policy/", r""),  # threads, lists of conditions
-    ("carrier", r"mapper/host/|test/net/net_hotplug|test/rdma/|test/unit/test_ifaces", r""),  # of a network device
+    # a record
+    ("joined", r"fabric/(locked|port_table)|test/unit/test_locked|docs/adr/locked", r""),
+    # threads, lists of conditions
+    ("joined", r"bench/|scripts/gen-docs|test/(app|differ|unit)/|mapper/policy/", r""),
+    # of a network device
+    ("carrier", r"mapper/host/|test/net/net_hotplug|test/rdma/|test/unit/test_ifaces", r""),
     ("frozen", r"\.py$", r"frozen=True"),
-    ("seek", r"", r"\.seek\(|\b[fl]?seek\(fd|\b_?l?seek\((in|other|file|s->|err_fd)|SEEK_(SET|CUR|END|DATA|HOLE)|\b\w*lseek\b"),
+    ("seek", r"", r"\.seek\(|\b[fl]?seek\(fd|\b_?l?seek\((in|other|file|s->|err_fd)|"
+                  r"SEEK_(SET|CUR|END|DATA|HOLE)|\b\w*lseek\b"),
 )
 # What has the old words as a matter of history, or of its format.
-SKIPPED = ("third_party/", "test/fuzz/corpus/", "scripts/check-words.py", "docs/gains", "CHANGELOG.md")
+SKIPPED = ("third_party/", "test/fuzz/corpus/", "scripts/check-words.py", "docs/gains",
+           "CHANGELOG.md")
 
 
 def allowed(old, name, line):
@@ -58,7 +63,8 @@ def allowed(old, name, line):
 
 
 def main():
-    names = subprocess.run([ROOT / "scripts/tracked.sh"], check=True, capture_output=True, text=True).stdout.split()
+    names = subprocess.run([ROOT / "scripts/tracked.sh"], check=True, capture_output=True,
+                           text=True).stdout.split()
     words = [(re.compile(rf"(?<![A-Za-z])(?:{old})(?![A-Za-z])", re.IGNORECASE), today)
              for old, today in OLD.items()]
     errors, checked = [], 0

@@ -63,7 +63,8 @@ ends()
 trap 'ends $?' EXIT
 trap 'exit 143' TERM
 
-ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 300 "$@" 2>&1 | tee "$log" || status=$?
+ctest --test-dir "$folder" --output-on-failure --no-tests=error --timeout 300 "$@" 2>&1 |
+	tee "$log" || status=$?
 if grep -qE '(\*\*\*Skipped|\*\*\*Not Run)' "$log"; then
 	echo "ctest: tests were skipped, and a skip is not a pass" >&2
 	exit 1

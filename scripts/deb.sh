@@ -17,7 +17,8 @@ packaged=$(dpkg-parsechangelog -S Version)
 if [ -z "$version" ] || [ "${packaged%-*}" != "$version" ]; then
 	fail "CMakeLists.txt says version '$version', debian/changelog '$packaged'"
 fi
-grep -qE "^## (Unreleased|${version//./\\.}\b)" CHANGELOG.md || fail "CHANGELOG.md has nothing of $version"
+grep -qE "^## (Unreleased|${version//./\\.}\b)" CHANGELOG.md ||
+	fail "CHANGELOG.md has nothing of $version"
 
 rm -rf "$out"
 mkdir -p "$out/source"

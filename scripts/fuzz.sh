@@ -22,7 +22,8 @@ fuzz_one()
 	work=build/fuzz/work/$name
 	mkdir -p "$work/corpus"
 	"$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-		-artifact_prefix="$work/" "$work/corpus" "test/fuzz/corpus/$name" >"$work/log" 2>&1 || status=$?
+		-artifact_prefix="$work/" "$work/corpus" "test/fuzz/corpus/$name" \
+		>"$work/log" 2>&1 || status=$?
 	echo "$((status == 0)) $((status != 0))" >>"${RSOCK_COUNTS:-/dev/null}"
 	if [ "$status" -ne 0 ]; then
 		echo "$name: FAILED; the input is in $work/"

@@ -8,8 +8,10 @@ apt_options=(-o DPkg::Lock::Timeout=300 -o APT::Get::Assume-Yes=true -q)
 
 [ "$#" -gt 0 ] || set -- scripts/packages.txt
 mapfile -t wanted < <(sed -E 's/#.*//; s/[[:space:]]+//g; /^$/d' "$@")
-installed=$(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' 2>/dev/null | sed -n 's/^ii *//p' | sort -u)
-mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}" | sort -u) <(printf '%s\n' "$installed"))
+installed=$(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' 2>/dev/null |
+	sed -n 's/^ii *//p' | sort -u)
+mapfile -t missing < <(comm -23 <(printf '%s\n' "${wanted[@]}" | sort -u) \
+	<(printf '%s\n' "$installed"))
 [ "${#missing[@]}" -gt 0 ] || exit 0
 
 echo "missing: ${missing[*]}"

@@ -34,7 +34,8 @@ while IFS=$'\t' read -r file expression test what; do
 	esac
 	if cmp -s "$file" ../right; then
 		verdict="STALE: it changes nothing"
-	elif ! TARGET=$target scripts/build.sh build -DCMAKE_C_COMPILER=gcc -DRSK_WERROR=OFF >../log 2>&1; then
+	elif ! TARGET=$target scripts/build.sh build -DCMAKE_C_COMPILER=gcc \
+		-DRSK_WERROR=OFF >../log 2>&1; then
 		verdict="STALE: it does not compile"
 	elif ! ctest --test-dir build -N -R "^($test)\$" | grep -qE '^Total Tests: [1-9]'; then
 		verdict="STALE: no such test"

@@ -15,7 +15,8 @@ thread) compiler=clang ;;
 	;;
 esac
 symbolizer=$(command -v llvm-symbolizer-14 || command -v llvm-symbolizer || true)
-export ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1:external_symbolizer_path=$symbolizer"
+export ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1"
+ASAN_OPTIONS+=":external_symbolizer_path=$symbolizer"
 export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
 export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:external_symbolizer_path=$symbolizer"
 mkdir -p build

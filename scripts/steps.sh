@@ -39,7 +39,8 @@ suite()
 suites_usual() # NAME: prints the seconds that it took the last time, or nothing
 {
 	cat build/times.txt scripts/times.txt 2>/dev/null |
-		NAME=$1 awk '{ seconds = $1; sub(/^ *[0-9]+ +/, "") } $0 == ENVIRON["NAME"] && !seen++ { print seconds }' || true
+		NAME=$1 awk '{ seconds = $1; sub(/^ *[0-9]+ +/, "") }
+			$0 == ENVIRON["NAME"] && !seen++ { print seconds }' || true
 }
 
 suites_note() # NAME SECONDS: saves them for the next time
@@ -47,7 +48,8 @@ suites_note() # NAME SECONDS: saves them for the next time
 	local file=build/times.txt
 	[ -d build ] || return 0
 	touch "$file"
-	NAME=$1 awk '{ line = $0; sub(/^ *[0-9]+ +/, "") } $0 != ENVIRON["NAME"] { print line }' "$file" >"$file.new"
+	NAME=$1 awk '{ line = $0; sub(/^ *[0-9]+ +/, "") }
+		$0 != ENVIRON["NAME"] { print line }' "$file" >"$file.new"
 	printf '%5d  %s\n' "$2" "$1" >>"$file.new"
 	mv "$file.new" "$file"
 }
@@ -59,7 +61,8 @@ minutes() # SECONDS
 
 suites_run()
 {
-	local number of=${#suites_names[@]} started=$SECONDS begin name usual left=0 status passed failed words
+	local number of=${#suites_names[@]} started=$SECONDS begin name usual expected left=0
+	local status passed failed words
 	local -a usuals=()
 	for name in "${suites_names[@]}"; do
 		usual=$(suites_usual "$name")
@@ -69,8 +72,10 @@ suites_run()
 	for ((number = 0; number < of; number++)); do
 		name=${suites_names[number]}
 		usual=${usuals[number]}
-		printf '\n==== %d of %d: %s (%s; %s so far, some %s to go)\n' $((number + 1)) "$of" "$name" \
-			"$([ -n "$usual" ] && echo "some $(minutes "$usual")" || echo "never timed")" \
+		expected="never timed"
+		[ -z "$usual" ] || expected="some $(minutes "$usual")"
+		printf '\n==== %d of %d: %s (%s; %s so far, some %s to go)\n' \
+			$((number + 1)) "$of" "$name" "$expected" \
 			"$(minutes $((SECONDS - started)))" "$(minutes "$left")"
 		begin=$SECONDS status=0
 		: >"$suites_counts"
@@ -79,7 +84,8 @@ suites_run()
 			eval "${suites_commands[number]}"
 		) || status=$?
 		left=$((left - ${usual:-0}))
-		read -r passed failed <<<"$(awk '{ passed += $1; failed += $2 } END { print passed + 0, failed + 0 }' "$suites_counts")"
+		read -r passed failed <<<"$(awk '{ passed += $1; failed += $2 }
+			END { print passed + 0, failed + 0 }' "$suites_counts")"
 		words=
 		if [ "$status" -ne 0 ]; then
 			[ "$failed" -gt 0 ] || failed=1
@@ -95,7 +101,8 @@ suites_run()
 		else
 			suites_note "$name" $((SECONDS - begin))
 		fi
-		printf '%d\t%d\t%d\t%s\n' "$passed" "$failed" $((SECONDS - begin)) "$name$words" >>"$RSOCK_REPORT"
+		printf '%d\t%d\t%d\t%s\n' "$passed" "$failed" $((SECONDS - begin)) \
+			"$name$words" >>"$RSOCK_REPORT"
 	done
 	if [ -s "$RSOCK_FAILED" ]; then
 		printf '\n==== what failed\n'
@@ -108,6 +115,9 @@ suites_run()
 		printf "%s  %6d  %6d  %7d  %s\n", $2 ? "FAIL" : "pass", $1, $2, $3, $4
 		passed += $1; failed += $2; seconds += $3
 	}
-	END { printf "in sum%6d  %6d  %7d  (%d:%02d)\n\n%d passed, %d failed\n", passed, failed, seconds, seconds / 60, seconds % 60,
-		passed, failed; exit failed > 0 || passed == 0 }' "$RSOCK_REPORT"
+	END {
+		printf "in sum%6d  %6d  %7d  (%d:%02d)\n\n%d passed, %d failed\n", passed,
+			failed, seconds, seconds / 60, seconds % 60, passed, failed
+		exit failed > 0 || passed == 0
+	}' "$RSOCK_REPORT"
 }

@@ -16,7 +16,8 @@ ctests() # NAME MINUTES LABEL[,LABEL...] JOBS: the tests of these labels
 
 suites_prepare()
 {
-	suite "packages" limited 15 scripts/install-deps.sh scripts/packages.txt scripts/packages-rdma.txt
+	suite "packages" limited 15 \
+		scripts/install-deps.sh scripts/packages.txt scripts/packages-rdma.txt
 	suite "guests' kernel" limited 10 test/rdma/guests.sh
 	suite "build with gcc" limited 15 scripts/build.sh build -DCMAKE_C_COMPILER=gcc
 }
@@ -53,12 +54,12 @@ suites_long() # SECONDS for each fuzz target
 
 suites_longest()
 {
-	local cores
+	local cores labels='^(real|real-more|fault)$'
 	cores=$(nproc)
-	suite "real programs and faults without spinning" \
-		env RSOCK_SPIN_US=0 timeout -k 20 30m scripts/ctest.sh build -L '^(real|real-more|fault)$' -j $((cores * 2))
-	suite "real programs and faults with small rings" \
-		env RSOCK_RING_KB=32 timeout -k 20 30m scripts/ctest.sh build -L '^(real|real-more|fault)$' -j $((cores * 2))
+	suite "real programs and faults without spinning" env RSOCK_SPIN_US=0 \
+		timeout -k 20 30m scripts/ctest.sh build -L "$labels" -j $((cores * 2))
+	suite "real programs and faults with small rings" env RSOCK_RING_KB=32 \
+		timeout -k 20 30m scripts/ctest.sh build -L "$labels" -j $((cores * 2))
 	suite "ten minutes of pairs that fork, exec, are stopped and killed" limited 20 make -s soak
 }
 

@@ -3,9 +3,10 @@
 # and third-party code.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-git -c safe.directory="$PWD" ls-files --cached --others --exclude-standard -- "${@:-.}" | sort -u | while IFS= read -r file; do
-	case $file in
-	third_party/*) ;;
-	*) [ ! -f "$file" ] || printf '%s\n' "$file" ;;
-	esac
-done
+git -c safe.directory="$PWD" ls-files --cached --others --exclude-standard -- "${@:-.}" | sort -u |
+	while IFS= read -r file; do
+		case $file in
+		third_party/*) ;;
+		*) [ ! -f "$file" ] || printf '%s\n' "$file" ;;
+		esac
+	done

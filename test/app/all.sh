@@ -1,6 +1,6 @@
 #!/bin/sh
-# all.sh BINDIR [OPTION...]: runs every family in turn, e.g. `all.sh build/bin --list`,
-# `all.sh build/bin --mode both --all`. The families read LIBRSOCK and RSOCK_TOOL from the environment.
+# all.sh BINDIR [OPTION...]: runs every family in turn, e.g. `all.sh build/bin --list`, `all.sh
+# build/bin --mode both --all`. The families read LIBRSOCK and RSOCK_TOOL from the environment.
 bin=$1
 shift
 failed=0

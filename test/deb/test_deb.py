@@ -294,9 +294,11 @@ systemctl is-active rsockd redis-server
 grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb):' /proc/$(systemctl show -P MainPID rsockd)/status
 systemctl reload rsockd
 systemctl is-active rsockd
-coproc runuser -u redis -- env LD_PRELOAD=librsock.so redis-benchmark -c 1 -n 1000000000 -t get >/dev/null 2>&1
+coproc runuser -u redis -- env LD_PRELOAD=librsock.so \
+	redis-benchmark -c 1 -n 1000000000 -t get >/dev/null 2>&1
 for attempt in {1..200}; do
-	streams=$(runuser -u redis -- rsock stat --json | jq -c '[.streams[] | select(.open and .reason == "direct")] | length')
+	streams=$(runuser -u redis -- rsock stat --json |
+		jq -c '[.streams[] | select(.open and .reason == "direct")] | length')
 	[ "$streams" -lt 2 ] || break
 done
 echo "direct $streams"

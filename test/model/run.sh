@@ -31,7 +31,8 @@ if [ "${#models[@]}" -gt 1 ]; then
 		return "$status"
 	}
 	export -f one
-	printf '%s\0' "${models[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'one "$@"' - "$here/run.sh"
+	printf '%s\0' "${models[@]}" | xargs -0 -n 1 -P "$(nproc)" \
+		bash -c 'one "$@"' - "$here/run.sh"
 	exit
 fi
 work=$(mktemp -d)
@@ -66,7 +67,8 @@ errors_in()
 # A search that stopped early has proved nothing, whatever number of errors it prints.
 incomplete()
 {
-	grep -E 'max search depth too small|Search not completed|out of memory|reached -DMEMLIM|hashtable is full' "$1"
+	grep -E -e 'max search depth too small|Search not completed|out of memory' \
+		-e 'reached -DMEMLIM|hashtable is full' "$1"
 }
 
 passed=0
@@ -121,7 +123,7 @@ for model in "${models[@]}"; do
 	name=$(basename "$model" .pml)
 	cc=$(directive "$model" CC | tr '\n' ' ')
 	pan="-m1000000 $(directive "$model" PAN | tr '\n' ' ')"
-	mapfile -t claims < <(sed -nE 's/^[[:space:]]*ltl[[:space:]]+([A-Za-z_0-9]+).*/\1/p' "$model")
+	mapfile -t claims < <(sed -nE 's/^\s*ltl\s+([A-Za-z_0-9]+).*/\1/p' "$model")
 	mapfile -t mutants < <(directive "$model" MUTANT)
 
 	# The safety search runs without the claims: only then does pan look for invalid end states.
@@ -131,18 +133,21 @@ for model in "${models[@]}"; do
 	done
 	for mutant in "${mutants[@]}"; do
 		if unknown=$(unknown_to "$model" "$mutant"); then
-			printf 'FAIL  %-44s the model does not name %s\n' "$name: $mutant" "$unknown"
+			printf 'FAIL  %-44s the model does not name %s\n' "$name: $mutant" \
+				"$unknown"
 			failed=$((failed + 1))
 			continue
 		fi
 		caught=
-		refute "$name" "$model" "$mutant" "-DSAFETY -DNOCLAIM $cc" "${pan// -f/ }" && caught=safety
+		refute "$name" "$model" "$mutant" "-DSAFETY -DNOCLAIM $cc" "${pan// -f/ }" &&
+			caught=safety
 		for claim in "${claims[@]}"; do
 			[ -n "$caught" ] && break
 			refute "$name" "$model" "$mutant" "$cc" "-a $pan -N $claim" && caught=$claim
 		done
 		if [ -n "$caught" ]; then
-			printf 'pass  %-44s refuted by %s, as it must be\n' "$name: $mutant" "$caught"
+			printf 'pass  %-44s refuted by %s, as it must be\n' "$name: $mutant" \
+				"$caught"
 			passed=$((passed + 1))
 		else
 			printf 'FAIL  %-44s the broken protocol passes\n' "$name: $mutant"

@@ -195,7 +195,8 @@ def answer_times(host, rounds=41):
                 "peer_port": 1, "family": 2}
     for _ in range(rounds):
         began = time.monotonic()
-        guest.say(local.LOOKUP, **question)  # of another network namespace, so it is answered at once
+        # Of another network namespace, so it is answered at once.
+        guest.say(local.LOOKUP, **question)
         guest.hear()
         times["local"].append(time.monotonic() - began)
         began = time.monotonic()

@@ -56,9 +56,9 @@ def nonsense_on_its_socket(t):
     good = local.pack(local.HELLO)
     wrong = [dice.randbytes(dice.randrange(1, 300)) for _ in range(200)]
     wrong += [good[:n] for n in (1, 64, 127)] + [good + b"x", good + good]
-    wrong += [local.pack(kind) for kind in (0, local.LOOKUP, local.LISTEN, local.LOST, local.RENDEZVOUS,
-                                            local.ANSWER, local.RESOLVE,
-                                        local.LINK, local.UNLINK, local.UNLINK + 1)]
+    wrong += [local.pack(kind) for kind in (0, local.LOOKUP, local.LISTEN, local.LOST,
+                                            local.RENDEZVOUS, local.ANSWER, local.RESOLVE,
+                                            local.LINK, local.UNLINK, local.UNLINK + 1)]
     wrong += [local.pack(local.HELLO, flags=2), local.pack(local.HELLO, reason=200),
               local.pack(local.HELLO, magic=1)]
     for data in wrong:

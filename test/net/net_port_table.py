@@ -94,7 +94,8 @@ def given_to_who_is_able(t):
         port_tables.append((os.fstat(fds[0]).st_ino, message["port"]))
         os.close(fds[0])
     t.equal([number for _inode, number in port_tables], [1, 2, 1], "numbers")
-    t.check(port_tables[0][0] == port_tables[1][0] != port_tables[2][0], f"one for each user: {port_tables}")
+    t.check(port_tables[0][0] == port_tables[1][0] != port_tables[2][0],
+            f"one for each user: {port_tables}")
     able[0].say(local.HELLO, flags=local.ABLE)  # a process says so again when it has statistics
     able[0].say(local.LOOKUP, netns=1, local=b"\1", peer=b"\2", local_port=1, peer_port=2,
                 family=socket.AF_INET, cookie=77)
@@ -106,7 +107,8 @@ def given_to_who_is_able(t):
     t.equal(host.figure("port_tables"), 2, "port_tables")
     for client in able:
         client.close()
-    t.until(lambda: host.figure("port_tables") == 0, 10, "the port_tables to go with their processes")
+    t.until(lambda: host.figure("port_tables") == 0, 10,
+            "the port_tables to go with their processes")
     t.equal(rails(host), (0, 0), "all is given back")
     plain.close()
 
@@ -217,7 +219,8 @@ def killed_again_and_again(t):
         for user in users:
             user.kill()
     t.until(lambda: rails(host) == (1, 1 + AHEAD), 20, "all of theirs to be given back")
-    t.equal((host.figure("port_tables"), host.figure("port_tables_left_total")), (1, 24), "port_tables, processes")
+    t.equal((host.figure("port_tables"), host.figure("port_tables_left_total")), (1, 24),
+            "port_tables, processes")
 
 
 @case(timeout=120)
@@ -233,7 +236,8 @@ def more_processes_than_a_table_has_room_for(t):
         clients.append(client)
     names = clients[::2]
     t.equal(len(set(names)), 70, "nobody has another one's number")
-    t.equal((len({inode for inode, _number in names}), host.figure("port_tables")), (2, 2), "port_tables")
+    t.equal((len({inode for inode, _number in names}), host.figure("port_tables")), (2, 2),
+            "port_tables")
     for client in clients[1::2]:
         client.close()
     t.until(lambda: host.figure("port_tables") == 0, 10, "the port_tables to go")
@@ -299,8 +303,10 @@ def one_who_keeps_it_busy(t):
         user.kill()
     for user in busy:
         user.hear("done")
-    t.until(lambda: host.figure("port_tables_left_total") == 4, 10, "what the dead had to be given back")
-    t.equal((host.figure("port_tables_spoiled_total"), host.figure("port_tables")), (0, 1), "spoiled, port_tables")
+    t.until(lambda: host.figure("port_tables_left_total") == 4, 10,
+            "what the dead had to be given back")
+    t.equal((host.figure("port_tables_spoiled_total"), host.figure("port_tables")), (0, 1),
+            "spoiled, port_tables")
     good.ask("give", host.ip, 10)
     t.until(lambda: rails(host)[0] == 0 and AHEAD <= rails(host)[1] <= 2 * AHEAD, 10,
             "all to be given back")

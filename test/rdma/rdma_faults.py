@@ -363,8 +363,10 @@ import random, socket, struct, sys
 address, port, magic = sys.argv[1], int(sys.argv[2]), int(sys.argv[3], 16)
 dice = random.Random(7)
 said = [struct.pack("<QI", magic, kind).ljust(320, b"\\0") for kind in range(13)]
-said += [struct.pack("<QI", magic, kind) + dice.randbytes(308) for kind in range(13) for _ in range(4)]
-said += [dice.randbytes(dice.randrange(1, 2000)) for _ in range(20)] + [b"", said[3][:100], said[3] * 3]
+said += [struct.pack("<QI", magic, kind) + dice.randbytes(308) for kind in range(13)
+         for _ in range(4)]
+said += [dice.randbytes(dice.randrange(1, 2000)) for _ in range(20)]
+said += [b"", said[3][:100], said[3] * 3]
 for words in said:
     with socket.create_connection((address, port), 20) as sock:
         try:

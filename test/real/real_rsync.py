@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""rsync: both sides fork after some 70 calls of its handshake, and two processes have the socket from
-then on.
+"""rsync: both sides fork after some 70 calls of its handshake, and two processes have the socket
+from then on.
 
 So the bulk goes by TCP, and the reason says why: a process of the pair was forked, at this end or
 at the other one.

@@ -1,7 +1,9 @@
-# bash completion for rsock. A test in test/tool compares it with the tool's own tables (rsock --help --json).
+# bash completion for rsock. A test in test/tool compares it with the tool's own tables (rsock
+# --help --json).
 
 declare -gA _rsock_options=(
-	[run]="--log --log-file --no-spin --spin-us --ring-kb --earn-calls --earn-bytes --stat-file --daemon --policy --print --json"
+	[run]="--log --log-file --no-spin --spin-us --ring-kb --earn-calls --earn-bytes \
+--stat-file --daemon --policy --print --json"
 	[stat]="--json --pid --all --interval"
 	[top]="-d -n -b --sort --pid --all --json"
 	[why]="--json --limit"
@@ -15,7 +17,8 @@ declare -gA _rsock_options=(
 	[promote]="--all --wait --json"
 )
 
-# Options that take a value, and what it may be: "file", "pid", "-" (anything), or the words of a list.
+# Options that take a value, and what it may be: "file", "pid", "-" (anything), or the words of a
+# list.
 declare -gA _rsock_values=(
 	[--log]="off error info debug"
 	[--log-file]="file"
@@ -80,10 +83,12 @@ _rsock_program_at() {
 }
 
 _rsock() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]-} at
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local command=${COMP_WORDS[1]-} at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "${!_rsock_options[*]} --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "${!_rsock_options[*]} --help --version" \
+			-- "$cur")
 		return
 	fi
 	[[ -n ${_rsock_options[$command]-} ]] || return

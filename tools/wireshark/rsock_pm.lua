@@ -2,9 +2,10 @@
 --
 -- rsock_pm.lua - dissector of the port mapper's protocol for Wireshark and tshark (4.0 and later).
 --
--- PMReq, PMAccept, PMAck and PMDeny have one layout (include/rsock/pm_wire.h), which is iwpmd's: UDP port 3935,
--- sdp-portmapper. The dissector reports as an error what the codec (mapper/wire/pm_msg.c) rejects, and as a note
--- what the codec ignores. Only messages without an error are matched with each other.
+-- PMReq, PMAccept, PMAck and PMDeny have one layout (include/rsock/pm_wire.h), which is iwpmd's:
+-- UDP port 3935, sdp-portmapper. The dissector reports as an error what the codec
+-- (mapper/wire/pm_msg.c) rejects, and as a note what the codec ignores. Only messages without an
+-- error are matched with each other.
 --
 --   tshark -X lua_script:rsock_pm.lua -r capture.pcap -Y 'rsockpm.op == 3'
 --   ln -s /usr/share/rsock/rsock_pm.lua ~/.local/lib/wireshark/plugins/   for every start
@@ -44,20 +45,25 @@ local f = {
 	undecoded = ProtoField.bytes("rsockpm.undecoded", "Not decoded"),
 	upgrade = ProtoField.bool("rsockpm.upgrade", "Connection upgrade", base.NONE, nil, 0,
 		"Of one TCP connection; else a service mapping"),
-	response_in = ProtoField.framenum("rsockpm.response_in", "Answered in", base.NONE, frametype.RESPONSE),
-	response_to = ProtoField.framenum("rsockpm.response_to", "Answer to", base.NONE, frametype.REQUEST),
+	response_in = ProtoField.framenum("rsockpm.response_in", "Answered in", base.NONE,
+		frametype.RESPONSE),
+	response_to = ProtoField.framenum("rsockpm.response_to", "Answer to", base.NONE,
+		frametype.REQUEST),
 	time = ProtoField.relative_time("rsockpm.time", "Response time", "From the first PMReq"),
 	ack_in = ProtoField.framenum("rsockpm.ack_in", "Acknowledged in", base.NONE, frametype.ACK),
 	ack_to = ProtoField.framenum("rsockpm.ack_to", "Acknowledges", base.NONE, frametype.ACK),
-	ack_time = ProtoField.relative_time("rsockpm.ack_time", "Acknowledgement time", "From the first PMAccept"),
-	duplicate_of = ProtoField.framenum("rsockpm.duplicate_of", "Sent before in", base.NONE, frametype.RETRANS_PREV),
+	ack_time = ProtoField.relative_time("rsockpm.ack_time", "Acknowledgement time",
+		"From the first PMAccept"),
+	duplicate_of = ProtoField.framenum("rsockpm.duplicate_of", "Sent before in", base.NONE,
+		frametype.RETRANS_PREV),
 }
 for _, field in pairs(f) do
 	table.insert(pm.fields, field)
 end
 
 local function expert_of(name, text, group, severity)
-	return ProtoExpert.new("rsockpm.expert." .. name, text, expert.group[group], expert.severity[severity])
+	return ProtoExpert.new("rsockpm.expert." .. name, text, expert.group[group],
+		expert.severity[severity])
 end
 
 local e = {
@@ -69,12 +75,16 @@ local e = {
 	ap_ip = expert_of("ap_ip", "PMAccept without an address", "MALFORMED", "ERROR"),
 	ignored = expert_of("ignored", "Not zero, and ignored", "PROTOCOL", "NOTE"),
 	unmapped = expert_of("unmapped", "64 bytes, and no mapped CpIPaddr", "PROTOCOL", "NOTE"),
-	deny = expert_of("deny", "Not mapped: the connection stays on TCP", "RESPONSE_CODE", "NOTE"),
+	deny = expert_of("deny", "Not mapped: the connection stays on TCP",
+		"RESPONSE_CODE", "NOTE"),
 	duplicate = expert_of("duplicate", "Sent before", "SEQUENCE", "NOTE"),
 	changed = expert_of("changed", "Sent before with different content", "SEQUENCE", "WARN"),
-	second_answer = expert_of("second_answer", "Another answer came before: this one is ignored", "SEQUENCE", "WARN"),
-	unasked = expert_of("unasked", "Matches nothing that was captured before", "SEQUENCE", "NOTE"),
-	ack_differs = expert_of("ack_differs", "Does not repeat what the PMAccept says", "SEQUENCE", "WARN"),
+	second_answer = expert_of("second_answer",
+		"Another answer came before: this one is ignored", "SEQUENCE", "WARN"),
+	unasked = expert_of("unasked", "Matches nothing that was captured before",
+		"SEQUENCE", "NOTE"),
+	ack_differs = expert_of("ack_differs", "Does not repeat what the PMAccept says",
+		"SEQUENCE", "WARN"),
 }
 for _, item in pairs(e) do
 	table.insert(pm.experts, item)
@@ -130,7 +140,8 @@ local function add_link(tree, field, msg)
 end
 
 local function add_time(tree, field, from, to)
-	local ns = math.floor((to.time - from.time) * 1e9 + 0.5) -- Lua gets the times as doubles, in seconds
+	-- Lua gets the times as doubles, in seconds.
+	local ns = math.floor((to.time - from.time) * 1e9 + 0.5)
 
 	tree:add(field, NSTime.new(math.floor(ns / 1e9), ns % 1e9)):set_generated()
 end
@@ -165,7 +176,8 @@ end
 
 -- ---- one message ----
 
--- An IPv4 address is the first 4 of the 16 bytes; the rest is spare. Returns the address as a string of bytes.
+-- An IPv4 address is the first 4 of the 16 bytes; the rest is spare. Returns the address as a
+-- string of bytes.
 local function add_address(tree, tvb, offset, ipv, field4, field6)
 	local raw = tvb:raw(offset, 16)
 
@@ -185,7 +197,9 @@ end
 
 local function add_magic(tree, tvb)
 	local magic = tvb(0, 1):uint()
-	local msg = { op = bit32.extract(magic, 4, 2), ipv = bit32.extract(magic, 0, 4), bad = false }
+	local msg = {
+		op = bit32.extract(magic, 4, 2), ipv = bit32.extract(magic, 0, 4), bad = false,
+	}
 	local version_item = tree:add(f.version, tvb(0, 1))
 	tree:add(f.op, tvb(0, 1))
 	local ipv_item = tree:add(f.ipv, tvb(0, 1))
@@ -200,13 +214,15 @@ local function add_magic(tree, tvb)
 	return msg
 end
 
--- Adds the two mapped fields. Only a PMReq of at least 64 bytes with a nonzero mapped address has them.
+-- Adds the two mapped fields. Only a PMReq of at least 64 bytes with a nonzero mapped address has
+-- them.
 local function add_mapped(tree, tvb, msg)
 	local long = msg.op == REQ and tvb:len() >= LONG_BYTES
 	local port = tvb(2, 2)
 
 	if long then
-		local ip = add_address(tree, tvb, SHORT_BYTES, msg.ipv, f.mapped_cp_ip, f.mapped_cp_ip6)
+		local ip = add_address(tree, tvb, SHORT_BYTES, msg.ipv, f.mapped_cp_ip,
+			f.mapped_cp_ip6)
 		if ip ~= NO_IP then
 			tree:add(f.mapped_cp_port, port)
 			msg.mapped = tvb:raw(2, 2) .. ip
@@ -269,7 +285,8 @@ end
 
 local function info_of(tvb, msg)
 	local function place(offset, port)
-		local ip = msg.ipv == 6 and "[" .. tostring(tvb(offset, 16):ipv6()) .. "]" or tostring(tvb(offset, 4):ipv4())
+		local ip = msg.ipv == 6 and "[" .. tostring(tvb(offset, 16):ipv6()) .. "]"
+			or tostring(tvb(offset, 4):ipv4())
 		return ip .. ":" .. port
 	end
 	local info = string.format("%s AssocHandle=0x%s", OP_NAME[msg.op], msg.assoc_handle:lower())
@@ -294,7 +311,8 @@ function pm.dissector(tvb, pinfo, root)
 	pinfo.cols.info = OP_NAME[msg.op]
 	local short = len ~= SHORT_BYTES and len < LONG_BYTES
 	if short then
-		tree:add_proto_expert_info(e.length, string.format("%d bytes: neither 48 nor 64 and more", len))
+		tree:add_proto_expert_info(e.length,
+			string.format("%d bytes: neither 48 nor 64 and more", len))
 	end
 	if short or msg.unknown then
 		if len > 1 then

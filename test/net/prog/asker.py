@@ -1,5 +1,5 @@
-"""Connects as it is told (net_first_contact.py): reads one JSON object a line from stdin, and answers each
-with one on stdout: the address it reached, and how long that took.
+"""Connects as it is told (net_first_contact.py): reads one JSON object a line from stdin, and
+answers each with one on stdout: the address it reached, and how long that took.
 """
 import errno
 import json
