@@ -32,8 +32,7 @@ suites_short()
 	ctests "units; random programs, TCP against preloaded" 10 unit,differ "$cores"
 	ctests "behaviours, TCP against preloaded" 10 app $((cores * 2))
 	ctests "real programs" 15 real 1
-	ctests "faults" 15 fault $((cores * 2))
-	ctests "hosts as network namespaces; the tool" 15 net,tool $((cores * 2))
+	ctests "faults; hosts as network namespaces; the tool" 20 fault,net,tool $((cores * 2))
 	ctests "instructions per call; teeth: what is wrong is noticed" 10 guard,teeth "$cores"
 	ctests "two hosts with RDMA devices, one boot" 10 rdma-boot 1
 }
@@ -70,6 +69,23 @@ RDMA_SHARDS=3
 rdma_shards()
 {
 	seq 1 "$RDMA_SHARDS"
+}
+
+# In turn, by the number of commits; in a shallow clone, which does not know it, by the commit's
+# name. RSOCK_RDMA_SHARD selects another one.
+rdma_shard_of_commit()
+{
+	local number
+	if [ -n "${RSOCK_RDMA_SHARD:-}" ]; then
+		echo "$RSOCK_RDMA_SHARD"
+		return
+	fi
+	if [ "$(git -c safe.directory="$PWD" rev-parse --is-shallow-repository)" = true ]; then
+		number=$((16#$(git -c safe.directory="$PWD" rev-parse HEAD | cut -c1-8)))
+	else
+		number=$(git -c safe.directory="$PWD" rev-list --count HEAD)
+	fi
+	echo $((number % RDMA_SHARDS + 1))
 }
 
 suites_rdma() # SHARD

@@ -2,8 +2,8 @@
 # make test: the tests for every change, 12 minutes on 2 cores including the build.
 #
 # test.sh --all, make test-all: everything. test.sh --ci: what .ci/run runs after make test: the
-# tests that --all has in addition, except the soak, the real programs' configurations, and the
-# three parts of test/rdma.
+# tests that --all has in addition, except the soak and the real programs' configurations, and of
+# test/rdma one of the three parts, in turn.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh
@@ -25,6 +25,7 @@ case ${1:-} in
 	;;
 --ci)
 	suites_long 25
+	suites_rdma "$(rdma_shard_of_commit)"
 	;;
 *)
 	echo "usage: test.sh [--all | --ci]" >&2

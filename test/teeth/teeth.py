@@ -2,6 +2,7 @@
 """Shared by the teeth_*.py checks of the harnesses: starts something that must fail, and requires
 that its exit status says so."""
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -51,3 +52,18 @@ class Teeth(unittest.TestCase):
         path.write_text(text, encoding="utf-8")
         path.chmod(mode)
         return path
+
+    def copy(self):
+        """Copies the tracked tree to self.tmp, as a git repository. Returns its folder."""
+        tree = self.tmp / "tree"
+        names = subprocess.run([ROOT / "scripts/tracked.sh"], check=True, capture_output=True,
+                               text=True).stdout.splitlines()
+        for name in names:
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tree / name)
+        for link in [*ROOT.glob("bench/lib"), *ROOT.glob("test/*/lib")]:
+            shutil.copy(link, tree / link.relative_to(ROOT), follow_symlinks=False)
+        shutil.copytree(ROOT / "third_party", tree / "third_party", dirs_exist_ok=True)
+        for words in (["init", "-q"], ["add", "-A"]):
+            subprocess.run(["git", *words], cwd=tree, check=True)
+        return tree

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks the scripts of make test and make check, in a copy of the tree with one mistake in it."""
+"""Checks the scripts of make test, of .ci/run and of the builds: what fails in them is reported,
+and ends them with a failure."""
 import json
 import shutil
 import subprocess
@@ -8,51 +9,6 @@ import unittest
 
 from teeth import BUILD, ROOT, Teeth
 
-# Script and its arguments, a file, what is appended to it (or (old, new)), a part of the message.
-WRONG = [
-    ("check-format.sh", [], "fabric/port_table.c", "int  a ;\n", "port_table.c"),
-    ("check-includes.py", [], "fabric/port_table.c", '#include "stream.h"\n', "must not see"),
-    ("check-includes.py", [], "fabric/port_table.c", "#include <infiniband/verbs.h>\n", "ibverbs"),
-    ("check-calls.py", [BUILD], "cmake/floors.txt",
-     ("stream/ready:    stream/remote", "stream/ready:    stream/pair"), "is not above"),
-    ("check-calls.py", [BUILD], "scripts/check-calls.py",
-     ("CIRCLE, FOLDER = 4, 25", "CIRCLE, FOLDER = 3, 25"), "in a circle"),
-    ("check-calls.py", [BUILD], "scripts/check-calls.py",
-     ("CIRCLE, FOLDER = 4, 25", "CIRCLE, FOLDER = 4, 17"), "are the most"),
-    ("check-alone.sh", [], "preload/CMakeLists.txt",
-     "find_package(PkgConfig REQUIRED)\npkg_check_modules(M REQUIRED libmnl)\n", "libmnl"),
-    ("check-alone.sh", [], "CMakePresets.json", "}\n", "CMakePresets"),
-    ("check-tree.py", [], "fabric/port_table.c", "int a; \n", "white space"),
-    ("check-tree.py", [], "fabric/port_table.c", "//\n" * 700, "lines"),
-    ("check-tree.py", [], "fabric/port_table.c", "// too" + " wide" * 20 + "\n", "106 columns"),
-    ("check-tree.py", [], "mapper/CMakeLists.txt", "# too" + " wide" * 20 + "\n", "105 columns"),
-    ("check-tree.py", [], "docs/gaps.md", "too" + " wide" * 20 + " |\n", "105 columns"),
-    ("check-tree.py", [], "CMakePresets.json", '"too": "' + "wide " * 20 + '" }\n',
-     "111 columns"),
-    ("check-tree.py", [], "README.md", "/" + "root/x\n", "one machine"),
-    ("check-tree.py", [], "README.md", "one more\n" * 120, "lines"),
-    ("check-tree.py", [], "docs/gaps.md", "[page](no-such-page.md)\n", "leads nowhere"),
-    ("check-tree.py", [], "docs/architecture.md", "`no_such_file.c`\n", "nowhere in the tree"),
-    ("check-tree.py", [], "docs/drawings/send.txt", "S rsk_no_such_function() | words\n",
-     "nowhere in the tree"),
-    ("check-knobs.py", [], "stream/link/knobs.c",
-     ('getenv("RSOCK_SPIN_US")', 'getenv("RSOCK_NEW")'), "RSOCK_NEW"),
-    ("check-symbols.py", [BUILD], "preload/symbols.def",
-     ("RSK_VAR(int, prctl,", "RSK_VAR(int, no_such_symbol,"), "no_such_symbol"),
-    ("check-symbols.py", [BUILD], "scripts/stray-calls.txt", "stream/tx.c  free  # none\n",
-     "not needed any more"),
-    ("gen-docs.sh", ["--check"], "docs/reasons.md", "| a | b | c |\n", "reasons.md"),
-    ("gen-docs.sh", ["--check"], "docs/gains.svg", "<!-- -->\n", "gains.svg"),
-    ("gen-docs.sh", ["--check"], "docs/drawings/floors.txt", "floor one more | a | b\n",
-     "floors.svg"),
-    ("gen-docs.sh", ["--check"], "docs/performance.md",
-     ("| iperf3, 1 stream | **2.42×**", "| iperf3, 1 stream | **9.42×**"),
-     "iperf3"),
-    ("check-words.py", [], "stream/ring/ring.c", "/* the compan" "ion */\n", "TCP socket"),
-    ("check-shell.sh", [], "scripts/fuzz.sh", "echo $1\n", "SC2086"),
-    ("check-python.sh", [], "scripts/check-tree.py", "def f(:\n", "SyntaxError"),
-    ("check-python.sh", [], "scripts/check-tree.py", "x = '\\d'\n", "invalid escape"),
-]
 CTEST = {
     "fails": 'add_test(a "/bin/false")\n',
     "is not there": 'add_test(a "/bin/no-such-program")\n',
@@ -65,45 +21,6 @@ CTEST = {
 
 
 class Scripts(Teeth):
-    @classmethod
-    def setUpClass(cls):
-        cls.files = subprocess.run([ROOT / "scripts/tracked.sh"], check=True, capture_output=True,
-                                   text=True).stdout.split("\n")[:-1]
-
-    def copy(self):
-        tree = self.tmp / "tree"
-        for name in self.files:
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, tree / name)
-        for link in [*ROOT.glob("bench/lib"), *ROOT.glob("test/*/lib")]:
-            shutil.copy(link, tree / link.relative_to(ROOT), follow_symlinks=False)
-        shutil.copytree(ROOT / "third_party", tree / "third_party", dirs_exist_ok=True)
-        for words in (["init", "-q"], ["add", "-A"]):
-            subprocess.run(["git", *words], cwd=tree, check=True)
-        return tree
-
-    def test_checks(self):
-        tree = self.copy()
-        for script, arguments, name, wrong, says in WRONG:
-            with self.subTest(f"{script}: {says}"):
-                path = tree / name
-                right = path.read_text(encoding="utf-8")
-                path.write_text(right.replace(*wrong) if isinstance(wrong, tuple)
-                                else right + wrong, encoding="utf-8")
-                self.assertNotEqual(path.read_text(encoding="utf-8"), right)
-                self.fails(tree / "scripts" / script, *arguments, says=says)
-                path.write_text(right, encoding="utf-8")
-
-    def test_checks_of_nothing(self):
-        """A check must fail where git names no files, since it has checked nothing."""
-        tree = self.tmp / "tree"
-        shutil.copytree(ROOT / "scripts", tree / "scripts",
-                        ignore=shutil.ignore_patterns("__pycache__"))
-        for script in ("check-format.sh", "check-includes.py", "check-tree.py", "check-shell.sh",
-                       "check-python.sh", "check-words.py"):
-            with self.subTest(script):
-                self.fails(tree / "scripts" / script, GIT_CEILING_DIRECTORIES=self.tmp)
-
     def test_hardening(self):
         """A program and a source that are not hardened, one flag missing at a time; all else is
         linked to the build."""
@@ -274,6 +191,24 @@ class Scripts(Teeth):
                              ["first", "second", "third"])
         self.write("README.md", readme.replace("make test ", "make tests "))
         self.fails(self.tmp / ".ci/run", says="names no test command")
+
+    def test_which_part(self):
+        """Of test/rdma .ci/run takes a part, which the commit names: all of them in turn."""
+        tree = self.tmp / "tree"
+        tree.mkdir()
+        script = self.write("part", f"set -euo pipefail\n. {ROOT}/scripts/suites.sh\n"
+                                    "rdma_shards\nrdma_shard_of_commit\n")
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+        seen = []
+        for _ in range(6):
+            subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a"], cwd=tree,
+                           check=True)
+            self.passes("bash", script, cwd=tree)
+            *parts, part = self.said.split()
+            seen.append(part)
+        self.assertEqual(seen[:len(parts)], seen[len(parts):2 * len(parts)])
+        self.assertEqual(sorted(seen[:len(parts)]), parts)
 
 
 if __name__ == "__main__":
