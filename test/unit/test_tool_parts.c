@@ -94,8 +94,8 @@ Test(tool_parts, lines_that_are_none)
 	static const char *const lines[] = {
 		"",
 		"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid",
-		"  sl  local_address remote_address st tx_queue rx_queue tr tm->when retrnsmt "
-		"uid timeout inode",
+		("  sl  local_address remote_address st tx_queue rx_queue tr tm->when retrnsmt "
+		 "uid timeout inode"),
 		" 0: 0100007F:1F90 0200007F:C350 01 0:0 0:0 0 1000 0",
 		" 0: 0100007F:1F9 0200007F:C350 01 0:0 0:0 0 1000 0 5 1",
 		" 0: 0100007F:1F900 0200007F:C350 01 0:0 0:0 0 1000 0 5 1",
