@@ -212,7 +212,8 @@ class Lab:
                         found[os.path.relpath(path, build)] = path
         for at, folders, names in os.walk(SOURCE):
             folders[:] = [name for name in folders if name not in SOURCE_LEFT_OUT]
-            for name in names:
+            links = [name for name in folders if os.path.islink(os.path.join(at, name))]
+            for name in names + links:
                 path = os.path.join(at, name)
                 found[os.path.join("test", os.path.relpath(path, SOURCE))] = path
         if "lib/librsock.so" not in found or "bin/rsock" not in found:
