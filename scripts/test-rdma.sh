@@ -1,6 +1,6 @@
 #!/bin/bash
 # make test-rdma, or with --short make test-rdma-short: tests between two hosts with RDMA devices,
-# which are QEMU guests (test/rdma/README.md). --part N: one of the parts that .ci/run runs in turn.
+# which are QEMU guests (test/rdma/README.md). --part N: one of the parts.
 # Other arguments go to ctest: -R rdma.lab runs that script alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
