@@ -21,7 +21,7 @@ build: deps
 demo: build
 	@scripts/demo.sh
 
-# what everybody runs; 12 minutes on 2 cores with the build
+# what everybody runs; 11 minutes on 2 cores with the build
 test:
 	@scripts/test.sh
 

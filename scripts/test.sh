@@ -1,5 +1,5 @@
 #!/bin/bash
-# make test: the tests for every change, 12 minutes on 2 cores including the build.
+# make test: the tests for every change, 11 minutes on 2 cores including the build.
 #
 # test.sh --all, make test-all: everything. test.sh --ci: what .ci/run runs after make test: the
 # tests that --all has in addition, except the soak and the real programs' configurations, and of
