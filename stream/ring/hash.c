@@ -42,11 +42,23 @@ uint64_t rsk_hash_payload(const struct rsk_key *key, const void *p, uint32_t len
 	return XXH3_64bits_withSecret(p, len, key->secret, RSK_SECRET_BYTES);
 }
 
-/* Loads from @src once, stores at both. */
-#define MOVE(type, off)                                                                            \
+#if defined(__x86_64__)
+#define IN_VECTOR "+x"
+#elif defined(__aarch64__)
+#define IN_VECTOR "+w"
+#else
+#define IN_VECTOR "+m"
+#endif
+
+/*
+ * Loads from @src once, stores at both. The empty statement keeps the compiler from loading once
+ * more; @where is where the value is (a constraint of asm).
+ */
+#define MOVE(type, where, off)                                                                     \
 	do {                                                                                       \
 		type v_;                                                                           \
 		memcpy(&v_, src + (off), sizeof(v_));                                              \
+		__asm__("" : where(v_));                                                           \
 		memcpy(own + (off), &v_, sizeof(v_));                                              \
 		memcpy(dst + (off), &v_, sizeof(v_));                                              \
 	} while (0)
@@ -63,17 +75,17 @@ static inline void copy_to_two(uint8_t *own, uint8_t *dst, const uint8_t *src, u
 
 	if (len >= sizeof(vec16)) {
 		for (; at + sizeof(vec16) < len; at += (uint32_t)sizeof(vec16))
-			MOVE(vec16, at);
-		MOVE(vec16, len - sizeof(vec16));
+			MOVE(vec16, IN_VECTOR, at);
+		MOVE(vec16, IN_VECTOR, len - sizeof(vec16));
 	} else if (len >= sizeof(uint64_t)) {
-		MOVE(uint64_t, 0);
-		MOVE(uint64_t, len - sizeof(uint64_t));
+		MOVE(uint64_t, "+r", 0);
+		MOVE(uint64_t, "+r", len - sizeof(uint64_t));
 	} else if (len >= sizeof(uint32_t)) {
-		MOVE(uint32_t, 0);
-		MOVE(uint32_t, len - sizeof(uint32_t));
+		MOVE(uint32_t, "+r", 0);
+		MOVE(uint32_t, "+r", len - sizeof(uint32_t));
 	} else {
 		for (; at < len; at++)
-			MOVE(uint8_t, at);
+			MOVE(uint8_t, "+r", at);
 	}
 }
 

@@ -15,6 +15,7 @@
 #include "hash.h"
 
 #define STRIPE 64
+#define OPAQUE(v) __asm__("" : "+v"(v))
 #define LANES (STRIPE / sizeof(V))
 #define STRIPES_PER_BLOCK ((RSK_SECRET_BYTES - STRIPE) / 8)
 #define BLOCK (STRIPES_PER_BLOCK * STRIPE)
@@ -32,13 +33,12 @@
 #define SECRET_LAST (RSK_SECRET_BYTES - STRIPE - 7)
 #define SECRET_MERGE 11
 
-/* @stripe: receives what was loaded. */
-static inline __attribute__((always_inline)) void take_stripe(V *acc, const uint8_t *data,
-							      const uint8_t *key, V *stripe)
+/* Each byte is loaded once: OPAQUE keeps the compiler from loading it again for the next use. */
+static inline __attribute__((always_inline)) void load_stripe(V *stripe, const uint8_t *data)
 {
 	for (size_t i = 0; i < LANES; i++) {
 		stripe[i] = LOAD(data + i * sizeof(V));
-		acc[i] = ACCUMULATE(acc[i], stripe[i], LOAD(key + i * sizeof(V)));
+		OPAQUE(stripe[i]);
 	}
 }
 
@@ -46,6 +46,13 @@ static inline __attribute__((always_inline)) void put_stripe(uint8_t *dst, const
 {
 	for (size_t i = 0; i < LANES; i++)
 		STORE(dst + i * sizeof(V), stripe[i]);
+}
+
+static inline __attribute__((always_inline)) void hash_stripe(V *acc, const V *stripe,
+							      const uint8_t *key)
+{
+	for (size_t i = 0; i < LANES; i++)
+		acc[i] = ACCUMULATE(acc[i], stripe[i], LOAD(key + i * sizeof(V)));
 }
 
 static uint64_t fold(uint64_t a, uint64_t b)
@@ -90,21 +97,23 @@ static inline __attribute__((always_inline)) uint64_t hash_copy(const uint8_t *s
 		uint8_t *to = b * BLOCK < split ? first : dst;
 
 		for (size_t i = 0; i < STRIPES_PER_BLOCK; i++) {
-			take_stripe(acc, src + b * BLOCK + i * STRIPE, secret + i * 8, stripe);
+			load_stripe(stripe, src + b * BLOCK + i * STRIPE);
 			put_stripe(to + b * BLOCK + i * STRIPE, stripe);
+			hash_stripe(acc, stripe, secret + i * 8);
 		}
 		for (size_t i = 0; i < LANES; i++)
 			acc[i] = SCRAMBLE(acc[i],
 					  LOAD(secret + RSK_SECRET_BYTES - STRIPE + i * sizeof(V)));
 	}
 	for (size_t i = 0; i < stripes; i++) {
-		take_stripe(acc, src + blocks * BLOCK + i * STRIPE, secret + i * 8, stripe);
+		load_stripe(stripe, src + blocks * BLOCK + i * STRIPE);
 		put_stripe(dst + blocks * BLOCK + i * STRIPE, stripe);
+		hash_stripe(acc, stripe, secret + i * 8);
 	}
 	done = blocks * BLOCK + stripes * STRIPE;
 	rest = len - done;
 	if (rest == STRIPE) {
-		take_stripe(acc, src + done, secret + SECRET_LAST, stripe);
+		load_stripe(stripe, src + done);
 		put_stripe(dst + done, stripe);
 	} else {
 		/*
@@ -113,11 +122,12 @@ static inline __attribute__((always_inline)) uint64_t hash_copy(const uint8_t *s
 		 */
 		put_stripe(last, stripe);
 		memcpy(last + STRIPE, src + done, rest);
-		take_stripe(acc, last + rest, secret + SECRET_LAST, stripe);
+		load_stripe(stripe, last + rest);
 		if (done != split)
 			put_stripe(dst + len - STRIPE, stripe);
 		else
 			memcpy(dst + done, last + STRIPE, rest);
 	}
+	hash_stripe(acc, stripe, secret + SECRET_LAST);
 	return merge(acc, secret + SECRET_MERGE, len * P64_1);
 }
