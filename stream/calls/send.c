@@ -196,8 +196,12 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 		if (n == -ESTALE)
 			continue;
 		if (n == -ECHILD) {
-			/* The kernel's one call would have taken all before the handler ran. */
-			total += cur->left;
+			/*
+			 * The kernel's one call would have taken all before the handler ran. How
+			 * much a source that is read has, the parent alone finds out.
+			 */
+			if (!rsk_iovcur_fills(cur))
+				total += cur->left;
 			cur->left = 0;
 			n = 0;
 			break;
