@@ -110,7 +110,6 @@ static int shut_later(struct rsk_stream *s, struct rsk_tcp *c, int how)
 	if (rc < 0)
 		return rc;
 	rsk_tx_fin_later(&s->tx);
-	atomic_store(&s->fin_late, true);
 	if (!s->link->remote)
 		rsk_stream_give_owed(s, c->fd, RSK_OWED_SHUT, -1);
 	return 0;

@@ -183,8 +183,6 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 				 ask_kernel(fd, (short)(events | POLLIN | POLLRDHUP));
 	if (kernel >= 0 && (kernel & END_EVENTS) == POLLERR)
 		kernel = ask_until_end(fd, (short)(events | POLLIN | POLLRDHUP), (short)kernel);
-	if (kernel > 0 && (kernel & POLLRDHUP) && atomic_load(&s->fin_late))
-		kernel |= POLLHUP;
 	/* These bytes count as if in the socket's queue, before all others. */
 	if (rsk_over_unread(s))
 		kernel |= POLLIN;
@@ -263,6 +261,9 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		fin = fin || is_at_end(s, fd);
 	if ((fin && end != RSK_RX_END_BEHIND) || end == RSK_RX_END_HERE)
 		kernel |= POLLRDHUP;
+	/* The kernel's FIN of either direction may be behind the stream's end. */
+	if ((kernel & POLLRDHUP) && atomic_load(&s->wr_shut))
+		r |= POLLHUP;
 	/* The end of the stream ends a wait for SO_RCVLOWAT bytes. */
 	if (kernel & POLLRDHUP)
 		r |= (short)(events & IN_EVENTS);

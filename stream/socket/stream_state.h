@@ -95,7 +95,6 @@ struct rsk_stream {
 	_Atomic(uint8_t) hup_behind;
 	_Atomic(uint8_t) rd_shut, wr_shut;
 	_Atomic(uint8_t) closes; /* enum rsk_closes */
-	_Atomic(bool) fin_late;	 /* wr_shut, but the kernel may not know of it yet (io.c) */
 	struct {
 		/* A negative SO_RCVTIMEO, SO_SNDTIMEO was set: the kernel does not wait. */
 		_Atomic(uint8_t) rx_none, tx_none;

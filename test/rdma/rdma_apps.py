@@ -108,8 +108,8 @@ def cases(guest, program):
             if f"{os.path.basename(program)[len('app_'):]}.{name}" not in left_out]
 
 
-def run(t, family):
-    guest = ready(t)
+def run(t, guest, family, names=()):
+    """names: of cases; () for all of them, or those of APP_CASES."""
     env = {"LIBRSOCK": lab(t).library, "RSOCK_TOOL": lab(t).tool, "RSOCK_SHM": 0,
            "APP_HOST": SERVER, "APP_HOST6": SERVER6,
            "APP_SCALE": PATIENCE, "APP_WARM_S": WARM_S,
@@ -118,7 +118,8 @@ def run(t, family):
     guest.sh(f"sysctl -qw net.ipv4.tcp_wmem='4096 {ROOM.get(family, USUAL_ROOM)} 4194304'")
     before = packets(guest)
     program = f"{ROOT}/bin/app_{family}"
-    asked = os.environ.get("APP_CASES", "").split() or cases(guest, program)
+    names = names or os.environ.get("APP_CASES", "").split()
+    asked = names or cases(guest, program)
     running = [guest.start([program, "--mode", "both", *asked[i::AT_ONCE]], env=env)
                for i in range(AT_ONCE) if asked[i:]]
     found = {}
@@ -131,7 +132,7 @@ def run(t, family):
     print(f"{family}: {len(found)} cases, {sum(found.values())} the same, packets {sent}",
           flush=True)
     # A rail may begin at either device: rsockd takes the one that has less to do.
-    t.check(os.environ.get("APP_CASES") or family in NO_RINGS or sum(sent) > len(found),
+    t.check(names or family in NO_RINGS or sum(sent) > len(found),
             f"few packets: {sent}")
     wrong = {f"{family}.{name}" for name, good in found.items() if not good}
     known = {name for name in gaps(family) if name.split(".")[1] in found}
@@ -141,7 +142,7 @@ def run(t, family):
 
 def register(family):
     def of_family(t):
-        run(t, family)
+        run(t, ready(t), family)
     of_family.__name__ = family
     case(900, long=family not in SETTLED)(of_family)
 
@@ -150,6 +151,18 @@ for path in sorted(glob.glob(os.path.join(HERE, "..", "app", "*.c"))):
     with open(path) as file:
         if re.search(r"^CASE\(", file.read(), re.M):
             register(os.path.basename(path)[:-2])
+
+@case(300)
+def tcp_is_late(t):
+    """The ring's end is there before the kernel's FIN: what poll reports of it is the same."""
+    guest = ready(t)
+    guest.netem("delay 20ms", only="tcp", netdev="lo")
+    try:
+        run(t, guest, "close", ["half_close_client", "half_close_server", "half_close_both",
+                         "close_eof", "shutdown_both"])
+    finally:
+        guest.netem(None, netdev="lo")
+
 
 if __name__ == "__main__":
     sys.exit(main(guests=1, vcpus=2))

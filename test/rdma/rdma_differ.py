@@ -19,8 +19,7 @@ PATIENCE = 6  # a guest is slower than this machine
 SEEDS_S = int(os.environ.get("DIFFER_SECONDS", 240))
 
 
-def run(t, first, seconds=SEEDS_S):
-    guest = ready(t)
+def run(t, guest, first, seconds=SEEDS_S):
     env = {"LIBRSOCK": lab(t).library, "RSOCK_TOOL": lab(t).tool, "RSOCK_TEST_BIN": lab(t).bin,
            "RSOCK_SHM": 0,
            "DIFFER_HOST": SERVER, "DIFFER_SCALE": PATIENCE, "DIFFER_PACE_MS": 200,
@@ -41,7 +40,7 @@ def run(t, first, seconds=SEEDS_S):
 
 @case(900)
 def seeds(t):
-    run(t, 1001)
+    run(t, ready(t), 1001)
 
 
 @case(600)
@@ -53,7 +52,7 @@ def seeds_over_loss(t):
     for netdev in "v0", "v1":
         guest.netem("loss 1% delay 200us reorder 25%", netdev=netdev)
     try:
-        run(t, 2001, SEEDS_S / 2)
+        run(t, guest, 2001, SEEDS_S / 2)
     finally:
         for netdev in "v0", "v1":
             guest.netem(None, netdev=netdev)
