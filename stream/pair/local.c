@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* local.c - see local.h. */
+/*
+ * local.c - see local.h: when to look for rsockd, questions about streams, and messages from it.
+ * local_say.c tells it the rest.
+ */
 #include "local.h"
 
 #include <errno.h>
@@ -11,9 +14,7 @@
 #include "resolve_list.h"
 #include "remote_addr_cache.h"
 #include "fdmsg.h"
-#include "progress.h"
-#include "local_out.h"
-#include "log.h"
+#include "local_say.h"
 #include "rendezvous.h"
 #include "rdma.h"
 #include "port_reservations.h"
@@ -29,218 +30,32 @@
 #define AGAIN_NS 2000000000ull /* between two questions about a stream, at least */
 #define AGAIN_SHARE 4	       /* ... and this share of the time since its lookup began */
 
-/* Private to the process; a child makes its own. Under the pairing lock. */
-static struct {
-	int fd;
-	uint32_t number; /* counts rsockds: a stream asks each of them once */
-	uint32_t uid;	 /* the user as which it knows us */
-	uint16_t rdma;	 /* the port for rails that it knows, 0: none */
-	/* a listening socket was not reported, since there was no room for the message */
-	bool missed;
-	bool shown; /* it has our statistics */
-	/* read without the lock, relaxed: a thread that sees it late checks once more */
-	_Atomic(bool) settled;
-	/* read without the lock, relaxed: a thread that sees it late checks late */
-	_Atomic(uint64_t) look_ns;
-	struct rsk_local_out out;
-} rsockd = { .fd = -1 };
+/* Written under the pairing lock. Read without it, relaxed: a thread that sees it late ... */
+static _Atomic(bool) settled;	  /* ... checks once more */
+static _Atomic(uint64_t) look_ns; /* ... checks late */
 
-static void drop(int why)
-{
-	rsk_log(RSK_LOG_INFO, "rsockd is gone: %d", why);
-	rsk_own_close(rsockd.fd);
-	rsockd.fd = -1;
-	rsk_local_out_clear(&rsockd.out);
-	rsk_reservations_came(-1, 0);
-}
-
-/*
- * Sends a message. False: rsockd was not told; the caller may try again while it is there. The
- * progress thread, or the next call, sends the messages that wait for room.
- */
-static bool say(struct rsk_local_msg *m, int fd)
-{
-	int rc = rsk_local_out_say(&rsockd.out, rsockd.fd, m, fd);
-
-	if (rc < 0 && rc != -EAGAIN)
-		drop(rc);
-	if (rsockd.out.n && !rsk_progress_is_me()) /* the progress thread checks by itself */
-		rsk_progress_call();
-	return rc == 0;
-}
-
-/* ---- messages to rsockd ---- */
-
-static bool say_link(struct rsk_stream *s, int fd, uint64_t handle,
-		     const struct rsk_verbs_addr *here, uint32_t flags)
-{
-	struct rsk_local_msg m = { .type = RSK_LOCAL_LINK,
-				   .flags = flags,
-				   .tuple = s->tuple,
-				   .cookie = rsk_cookie_of(fd),
-				   .fd = fd,
-				   .link = handle };
-
-	if (s->connecting_side) {
-		m.flags |= RSK_LOCAL_CONNECTING;
-	} else if (here) {
-		memcpy(m.ip, here->ip, sizeof(m.ip));
-		m.port = here->port;
-		m.ipv = here->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6;
-	}
-	return say(&m, -1);
-}
-
-bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
-		    const struct rsk_verbs_addr *here)
-{
-	return rsockd.fd >= 0 && say_link(s, fd, handle, here, 0);
-}
-
-/*
- * Reports where rails are accepted; every stream that wants to use a mapping has reported it
- * before.
- */
-static void say_rdma(void)
-{
-	struct rsk_local_msg m = { .type = RSK_LOCAL_RDMA, .port = rsk_remote_port() };
-
-	if (rsockd.fd >= 0 && m.port != rsockd.rdma && say(&m, -1))
-		rsockd.rdma = m.port;
-}
-
-/*
- * Set by a thread that frees a stream, taken by the holder of the lock. A handle that finds no
- * place is given back when the process ends.
- */
-static _Atomic(uint64_t) unlinked[256];
-
-void rsk_local_unlink_later(uint64_t handle)
-{
-	for (size_t i = 0; i < sizeof(unlinked) / sizeof(unlinked[0]); i++) {
-		uint64_t none = 0;
-
-		if (atomic_compare_exchange_strong(&unlinked[i], &none, handle))
-			break;
-	}
-	rsk_progress_call();
-}
-
-void rsk_local_tell(void)
-{
-	struct rsk_local_msg m = { .type = RSK_LOCAL_UNLINK };
-
-	for (size_t i = 0; i < sizeof(unlinked) / sizeof(unlinked[0]); i++) {
-		m.link = atomic_exchange(&unlinked[i], 0);
-		if (m.link && rsockd.fd >= 0)
-			say(&m, -1);
-	}
-	say_rdma();
-}
-
-int rsk_local_fd(uint32_t *number, bool *waits)
-{
-	*number = rsockd.number;
-	*waits = rsockd.out.n != 0;
-	return rsockd.fd;
-}
-
-static void say_listening(int fd)
-{
-	struct rsk_local_msg m = { .type = RSK_LOCAL_LISTEN, .fd = fd };
-	struct sockaddr_storage sa;
-	socklen_t len = sizeof(sa);
-	struct rsk_tuple at;
-
-	if (rsk_sys_getsockname(fd, (struct sockaddr *)&sa, &len) < 0 ||
-	    rsk_tuple_peer((struct sockaddr *)&sa, len, &at) < 0)
-		return;
-	m.tuple = rsk_tuple_mirror(&at);
-	m.cookie = rsk_cookie_of(fd);
-	rsockd.missed |= !say(&m, -1);
-}
-
-/* Streams that use mappings which an earlier rsockd granted. */
-static void say_all_links(void)
-{
-	uint32_t high = rsk_fd_high();
-
-	for (uint32_t i = 0; i < high && rsockd.fd >= 0; i++) {
-		struct rsk_stream *s = rsk_fd_tracked((int)i) ? rsk_stream_of((int)i) : NULL;
-
-		if (!s)
-			continue;
-		if (s->pairing.mapping && rsk_stream_phase(s) == RSK_PHASE_PAIRED)
-			say_link(s, (int)i, s->pairing.mapping, rsk_remote_ops->here(s->link),
-				 RSK_LOCAL_AGAIN);
-		rsk_stream_unpin(s);
-	}
-}
-
-static void say_all_listening(void)
-{
-	uint32_t high = rsk_fd_high();
-
-	rsockd.missed = false;
-	for (uint32_t i = 0; i < high && rsockd.fd >= 0; i++) {
-		socklen_t len = sizeof(int);
-		int listens = 0;
-
-		if (rsk_fd_marked(rsk_fd_word((int)i)) &&
-		    rsk_sys_getsockopt((int)i, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 &&
-		    listens)
-			say_listening((int)i);
-	}
-}
-
-/*
- * The statistics exist from the first stream on, which may come later than the first listening
- * socket.
- */
-static void say_hello(void)
-{
-	struct rsk_local_msg m = { .type = RSK_LOCAL_HELLO,
-				   .flags = rsk_remote_able() ? RSK_LOCAL_ABLE : 0 };
-	int fd = rsk_stats_fd();
-
-	rsockd.shown = say(&m, fd) && fd >= 0;
-}
-
-static void handshake(void)
-{
-	rsockd.fd = rsk_local_dial();
-	if (rsockd.fd < 0)
-		return;
-	rsockd.number++;
-	rsockd.rdma = 0;
-	rsockd.uid = rsk_sys_geteuid();
-	say_hello();
-	say_rdma();
-	if (rsockd.fd >= 0)
-		say_all_listening();
-	say_all_links();
-	rsk_progress_call(); /* to poll the new socket */
-}
+/* ---- the connection ---- */
 
 bool rsk_local_there(void)
 {
-	return rsockd.fd >= 0;
+	return rsk_rsockd.fd >= 0;
 }
 
 bool rsk_local_settled(void)
 {
-	return atomic_load_explicit(&rsockd.settled, memory_order_relaxed);
+	return atomic_load_explicit(&settled, memory_order_relaxed);
 }
 
 bool rsk_local_due(void)
 {
-	return rsk_tick_ns() >= atomic_load_explicit(&rsockd.look_ns, memory_order_relaxed);
+	return rsk_tick_ns() >= atomic_load_explicit(&look_ns, memory_order_relaxed);
 }
 
 /* rsockd was looked for, and if it is there, it has our statistics. */
 static void settle(void)
 {
-	atomic_store_explicit(&rsockd.settled, rsockd.fd < 0 || rsockd.shown, memory_order_relaxed);
+	atomic_store_explicit(&settled, rsk_rsockd.fd < 0 || rsk_rsockd.shown,
+			      memory_order_relaxed);
 }
 
 void rsk_local_hello(void)
@@ -253,21 +68,21 @@ void rsk_local_hello(void)
 	 */
 	if (atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
 		return;
-	if (!rsockd.shown && rsockd.fd >= 0 && rsk_stats_fd() >= 0) {
-		say_hello();
+	if (!rsk_rsockd.shown && rsk_rsockd.fd >= 0 && rsk_stats_fd() >= 0) {
+		rsk_local_say_hello();
 		settle();
 	}
 	now = rsk_tick_ns();
-	if (now < atomic_load_explicit(&rsockd.look_ns, memory_order_relaxed))
+	if (now < atomic_load_explicit(&look_ns, memory_order_relaxed))
 		return;
-	atomic_store_explicit(&rsockd.look_ns, now + LOOK_NS, memory_order_relaxed);
-	if (rsockd.fd >= 0)
+	atomic_store_explicit(&look_ns, now + LOOK_NS, memory_order_relaxed);
+	if (rsk_rsockd.fd >= 0)
 		rsk_local_hear();
-	if (rsockd.fd < 0)
-		handshake();
-	else if (rsockd.missed)
-		say_all_listening();
-	if (rsockd.fd >= 0)
+	if (rsk_rsockd.fd < 0)
+		rsk_local_handshake();
+	else if (rsk_rsockd.missed)
+		rsk_local_say_all_listening();
+	if (rsk_rsockd.fd >= 0)
 		rsk_resolve_list_check();
 	settle();
 }
@@ -275,19 +90,21 @@ void rsk_local_hello(void)
 void rsk_local_listening(int fd)
 {
 	rsk_local_hello();
-	if (rsockd.fd >= 0)
-		say_listening(fd);
+	if (rsk_rsockd.fd >= 0)
+		rsk_local_say_listening(fd);
 }
 
 void rsk_local_forked(void)
 {
-	rsk_own_close(rsockd.fd);
-	rsockd.fd = -1;
-	rsk_local_out_clear(&rsockd.out);
+	rsk_own_close(rsk_rsockd.fd);
+	rsk_rsockd.fd = -1;
+	rsk_local_out_clear(&rsk_rsockd.out);
 	rsk_reservations_forked();
-	atomic_store_explicit(&rsockd.look_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&rsockd.settled, false, memory_order_relaxed);
+	atomic_store_explicit(&look_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&settled, false, memory_order_relaxed);
 }
+
+/* ---- questions about streams ---- */
 
 /*
  * The answer to the connecting end may get lost, or the pairing may fail, and rsockd forgets an end
@@ -319,25 +136,25 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 	struct rsk_local_msg m = { .type = RSK_LOCAL_LOOKUP, .fd = fd };
 
 	rsk_local_hello();
-	if (rsockd.fd < 0 || (s->pairing.answer.asked_daemon == rsockd.number && !once_more(s) &&
-			      !may_have_changed(s)))
+	if (rsk_rsockd.fd < 0 || (s->pairing.answer.asked_daemon == rsk_rsockd.number &&
+				  !once_more(s) && !may_have_changed(s)))
 		return;
-	if (rsockd.uid != rsk_sys_geteuid()) {
-		drop(-ESTALE);
-		atomic_store_explicit(&rsockd.look_ns, 0, memory_order_relaxed);
+	if (rsk_rsockd.uid != rsk_sys_geteuid()) {
+		rsk_local_drop(-ESTALE);
+		atomic_store_explicit(&look_ns, 0, memory_order_relaxed);
 		rsk_local_hello();
-		if (rsockd.fd < 0)
+		if (rsk_rsockd.fd < 0)
 			return;
 	}
-	say_rdma();
-	if (rsockd.fd < 0)
+	rsk_local_say_rdma();
+	if (rsk_rsockd.fd < 0)
 		return;
 	m.flags = (s->connecting_side ? RSK_LOCAL_CONNECTING : 0) |
 		  (rsk_knobs.no_shm ? RSK_LOCAL_NO_SHM : 0);
 	m.tuple = s->tuple;
 	m.cookie = rsk_cookie_of(fd);
-	if (say(&m, -1)) {
-		s->pairing.answer.asked_daemon = rsockd.number;
+	if (rsk_local_say(&m, -1)) {
+		s->pairing.answer.asked_daemon = rsk_rsockd.number;
 		s->pairing.answer.ns = rsk_now_ns();
 	}
 }
@@ -391,7 +208,7 @@ static void meet(const struct rsk_local_msg *m, int with)
 	} else {
 		struct rsk_local_msg lost = { .type = RSK_LOCAL_LOST, .link = m->link };
 
-		say(&lost, -1);
+		rsk_local_say(&lost, -1);
 		s->pairing.answer.asked_daemon = 0; /* asks again, for another link */
 	}
 	rsk_stream_unpin(s);
@@ -454,8 +271,8 @@ static void give_back(const struct rsk_local_msg *m)
 	struct rsk_local_msg unlink = { .type = RSK_LOCAL_UNLINK, .link = m->link };
 	struct rsk_stream *s = promised ? stream_of(m) : NULL;
 
-	if (promised && !(s && s->pairing.mapping == m->link) && rsockd.fd >= 0)
-		say(&unlink, -1);
+	if (promised && !(s && s->pairing.mapping == m->link) && rsk_rsockd.fd >= 0)
+		rsk_local_say(&unlink, -1);
 	if (s)
 		rsk_stream_unpin(s);
 }
@@ -493,18 +310,18 @@ static void answer(const struct rsk_local_msg *m)
 
 void rsk_local_hear(void)
 {
-	int said = rsockd.fd >= 0 ? rsk_local_out_flush(&rsockd.out, rsockd.fd) : 0;
+	int said = rsk_rsockd.fd >= 0 ? rsk_local_out_flush(&rsk_rsockd.out, rsk_rsockd.fd) : 0;
 
 	if (said < 0)
-		drop(said);
-	for (int i = 0; i < MESSAGES_AT_ONCE && rsockd.fd >= 0; i++) {
+		rsk_local_drop(said);
+	for (int i = 0; i < MESSAGES_AT_ONCE && rsk_rsockd.fd >= 0; i++) {
 		struct rsk_local_msg m;
-		int with, rc = rsk_local_msg_recv(rsockd.fd, true, &m, &with);
+		int with, rc = rsk_local_msg_recv(rsk_rsockd.fd, true, &m, &with);
 
 		if (rc == -EAGAIN)
 			return;
 		if (rc <= 0)
-			drop(rc);
+			rsk_local_drop(rc);
 		else if (m.type == RSK_LOCAL_RENDEZVOUS)
 			meet(&m, with);
 		else if (m.type == RSK_LOCAL_PORT_TABLE)

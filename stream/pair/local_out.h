@@ -2,8 +2,8 @@
 /*
  * local_out.h - messages of a process to rsockd, and the queue of those that wait for room: the
  * kernel's queue takes some 270 messages, and a thousand streams whose peers are looked up at once
- * have one each. Order is kept; nothing here waits for room. local.c uses it; private to the
- * process, under the pairing lock.
+ * have one each. Order is kept; nothing here waits for room. local.c and local_say.c use it;
+ * private to the process, under the pairing lock.
  */
 #ifndef RSK_STREAM_LOCAL_OUT_H
 #define RSK_STREAM_LOCAL_OUT_H
