@@ -104,9 +104,9 @@ struct rsk_link {
 	_Atomic(uint32_t) streams;
 	_Atomic(uint32_t) messages_seen;
 	/*
-	 * Requests of ours that are not answered yet: pm_transaction.c. Incremented under the
-	 * pairing lock, decremented also by the thread that frees the stream; seq_cst. If a thread
-	 * reads a value that is too high, the progress thread, which is called after each
+	 * Requests of ours that are not answered yet: pm_transaction.c, pm_steps.c. Incremented
+	 * under the pairing lock, decremented also by the thread that frees the stream; seq_cst. If
+	 * a thread reads a value that is too high, the progress thread, which is called after each
 	 * decrement, checks again.
 	 */
 	_Atomic(uint32_t) asking;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * handshake.h - messages on a link's control socket (SOCK_SEQPACKET, one message each, fixed size).
- * rendezvous.c and pm_transaction.c use them. A message is used only after rsk_link_msg_validate()
- * and the checks at its use.
+ * rendezvous.c, pm_transaction.c and pm_steps.c use them. A message is used only after
+ * rsk_link_msg_validate() and the checks at its use.
  */
 #ifndef RSK_HANDSHAKE_H
 #define RSK_HANDSHAKE_H

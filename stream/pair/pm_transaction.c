@@ -2,8 +2,8 @@
 /*
  * pm_transaction.c - the PM transaction that pairs one stream, over a link that is up: JOIN
  * (PMReq), ACCEPT (PMAccept), ACK, or DENY. Each side proves, by sock_diag and /proc, that the
- * other process holds the mirrored end before it answers. pairing.c and pending_pairs.c start it.
- * All with the pairing lock held.
+ * other process holds the mirrored end before it answers. pairing.c and pending_pairs.c start it;
+ * pm_steps.c has what both ends do. All with the pairing lock held.
  */
 #include "pm_transaction.h"
 
@@ -16,12 +16,11 @@
 #include "arena.h"
 #include "handshake.h"
 #include "pairing.h"
-#include "progress.h"
 #include "links.h"
 #include "local.h"
 #include "log.h"
+#include "pm_steps.h"
 #include "rendezvous.h"
-#include "owner.h"
 #include "stream.h"
 #include "tuple.h"
 #include "upcall.h"
@@ -38,100 +37,6 @@
  * answer.
  */
 #define ASKING_MOST 64u
-
-/*
- * Returns 0; -EAGAIN: the other end has so many requests to read that there is no room for another.
- */
-static int put_message(struct rsk_link *l, struct rsk_link_msg *m)
-{
-	int rc = rsk_link_msg_send(l->control, m, NULL, 0);
-
-	if (rc == -EAGAIN && m->type == RSK_LINK_PAIR)
-		return rc;
-	if (rc < 0)
-		rsk_link_dead(l);
-	else
-		atomic_fetch_add(&rsk_seg_peer_head(&l->seg)->messages, 1);
-	return 0;
-}
-
-static int put_pm(struct rsk_link *l, struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
-{
-	ssize_t n = rsk_pm_msg_encode(pm, m->pm, sizeof(m->pm));
-
-	if (n < 0)
-		return 0;
-	m->pm_bytes = (uint32_t)n;
-	return put_message(l, m);
-}
-
-static int attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
-{
-	struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&l->seg, sid);
-	uint64_t ctl_off = rsk_seg_ctl_off(sid);
-	int rc = rsk_link_reach(l, sid);
-
-	if (rc < 0)
-		return rc;
-	/* All but the fields that belong to the link. */
-	memset((void *)ctl, 0, offsetof(struct rsk_seg_ctl, link));
-	memset((void *)&ctl->want_rx, 0, sizeof(*ctl) - offsetof(struct rsk_seg_ctl, want_rx));
-	s->attached = true;
-	s->link = l;
-	s->sid = sid;
-	rsk_tx_init(&s->tx, &l->seg.rail, rsk_seg_ring_off(&l->seg.peer, sid),
-		    l->seg.peer.ring_bytes / RSK_CELL_BYTES,
-		    ctl_off + offsetof(struct rsk_seg_ctl, tx_word), &ctl->rx_word,
-		    rsk_link_key(l, s->connecting_side ? s->pairing.key_up : s->pairing.key_down));
-	rsk_rx_init(&s->rx, &l->seg.rail, l->seg.rail.segment + rsk_seg_ring_off(&l->seg.own, sid),
-		    l->seg.own.ring_bytes / RSK_CELL_BYTES,
-		    ctl_off + offsetof(struct rsk_seg_ctl, rx_word), &ctl->tx_word,
-		    rsk_link_key(l, s->connecting_side ? s->pairing.key_down : s->pairing.key_up));
-	if (l->remote && rsk_knobs.rdma_rails > 1) {
-		rsk_tx_tag(&s->tx, &rsk_knobs.order);
-		rsk_rx_tag(&s->rx, &l->order);
-	}
-	if (l->seg.rail.ops->caps & RSK_FABRIC_SYNC) {
-		atomic_store(&ctl->consumed, s->rx.ring.next);
-		s->rx.credit.consumed = &ctl->consumed;
-		s->tx.ring.taken = &rsk_seg_peer_ctl(&l->seg, sid)->consumed;
-		s->rx.ended = &ctl->ended;
-		s->tx.ended = &rsk_seg_peer_ctl(&l->seg, sid)->ended;
-	} else {
-		rsk_rx_publish_at(&s->rx, ctl->credit, sizeof(ctl->credit));
-	}
-	atomic_store(&s->spin.rx_ns, rsk_knobs.spin_ns);
-	atomic_store(&s->spin.tx_ns, rsk_knobs.spin_ns);
-	atomic_fetch_add(&l->streams, 1);
-	rsk_link_set_stream(l, sid, s);
-	return 0;
-}
-
-/* False: the stream had no unanswered request. */
-static bool asks_no_more(struct rsk_stream *s)
-{
-	if (!s->asks)
-		return false;
-	s->asks = false;
-	atomic_fetch_sub(&s->link->asking, 1);
-	return true;
-}
-
-void rsk_pm_transaction_over(struct rsk_stream *s)
-{
-	if (asks_no_more(s) && s->link->remote)
-		rsk_progress_call();
-}
-
-void rsk_pm_transaction_undo(struct rsk_stream *s)
-{
-	if (!s->link)
-		return;
-	rsk_pm_transaction_over(s);
-	rsk_link_set_stream(s->link, s->sid, NULL);
-	atomic_fetch_sub(&s->link->streams, 1);
-	s->link = NULL;
-}
 
 static void paired(struct rsk_stream *s)
 {
@@ -209,20 +114,20 @@ void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, 
 	m.cookie = rsk_cookie_of(fd);
 	m.netns = s->tuple.netns;
 	pm_request(s, &pm);
-	if (attach(s, l, m.sid) < 0) {
+	if (rsk_pm_transaction_attach(s, l, m.sid) < 0) {
 		rsk_stream_untrack(s, RSK_REASON_MEMORY);
 		return;
 	}
 	s->asks = true;
 	atomic_fetch_add(&l->asking, 1);
 	atomic_store(&s->phase, RSK_PHASE_PAIRING);
-	if (put_pm(l, &m, &pm) == -EAGAIN) {
+	if (rsk_pm_transaction_send(l, &m, &pm) == -EAGAIN) {
 		/*
 		 * The progress thread makes room by reading messages, and sends pending requests in
 		 * the same round: to wake it here would make it spin.
 		 */
 		l->waits = true;
-		asks_no_more(s);
+		rsk_pm_transaction_asks_no_more(s);
 		rsk_pm_transaction_undo(s);
 		atomic_store(&s->phase, RSK_PHASE_LOOKUP);
 		return;
@@ -230,48 +135,6 @@ void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, 
 	s->pairing.steps = 0;
 	if (l->remote)
 		rsk_local_link(s, fd, s->pairing.mapping, NULL);
-}
-
-/* Sets the mapping that rsockd granted; rsockd is told that the former one is no longer used. */
-static void set_mapping(struct rsk_stream *s, uint64_t handle)
-{
-	if (s->pairing.mapping && s->pairing.mapping != handle)
-		rsk_local_unlink_later(s->pairing.mapping);
-	s->pairing.mapping = handle;
-}
-
-/*
- * Checks that the process at the other end of the link holds the mirrored end now. Returns 0 or a
- * reason.
- */
-static int proof(struct rsk_stream *s, struct rsk_link *l, const struct rsk_link_msg *m)
-{
-	struct rsk_owner owner;
-	int rc;
-
-	/*
-	 * On another host: rsockd, here and there, has granted the mapping for this connection and
-	 * no other.
-	 */
-	if (l->remote)
-		return 0;
-	if (m->netns != s->tuple.netns)
-		return RSK_REASON_OTHER_NETNS;
-	/*
-	 * /proc does not show the files of another user's process; rsockd, which vouches for it,
-	 * has made the same check before.
-	 */
-	rc = l->vouched ? rsk_owner_is(&s->tuple, l->peer_uid, &owner) :
-			  rsk_owner_verify(&s->tuple, l->peer_pid, m->fd, l->peer_uid, &owner);
-	if (rc == -EOPNOTSUPP)
-		return RSK_REASON_UNVERIFIED;
-	if (rc == -EPERM)
-		return RSK_REASON_OTHER_USER;
-	if (rc < 0 || owner.cookie != m->cookie)
-		return RSK_REASON_NOT_HOLDER;
-	s->peer.fd = m->fd;
-	s->peer.cookie = m->cookie;
-	return 0;
 }
 
 /* The accepting end that a request names. */
@@ -316,16 +179,6 @@ struct rsk_stream *rsk_pm_transaction_accepting(const struct rsk_tuple *ours, in
 	return NULL;
 }
 
-static void deny(struct rsk_link *l, const struct rsk_link_msg *req, const struct rsk_pm_msg *pm,
-		 int why)
-{
-	struct rsk_link_msg m = { .type = RSK_LINK_DENY, .sid = req->sid, .reason = (uint32_t)why };
-	struct rsk_pm_msg out;
-
-	if (rsk_pm_msg_deny(pm, &out) == 0)
-		put_pm(l, &m, &out);
-}
-
 /* Returns the reason to deny the request, as far as this process knows; 0: none. */
 static int objection(const struct rsk_link *l, const struct rsk_link_msg *m, struct rsk_stream *s)
 {
@@ -347,18 +200,18 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 	int why = objection(l, m, s);
 
 	if (!why)
-		why = proof(s, l, m);
+		why = rsk_pm_transaction_proof(s, l, m);
 	s->pairing.key_up = m->key_up;
 	s->pairing.key_down = m->key_down;
 	s->pairing.handle = pm->assoc_handle;
-	if (!why && attach(s, l, m->sid) < 0)
+	if (!why && rsk_pm_transaction_attach(s, l, m->sid) < 0)
 		why = RSK_REASON_MEMORY;
 	if (!why && rsk_pm_msg_accept(pm, pm->ap_ip, pm->ap_port, 0, &out) < 0)
 		why = RSK_REASON_NO_PEER;
 	if (why) {
 		rsk_pm_transaction_undo(s);
 		rsk_stats_set_reason(s->rec, (enum rsk_reason)why);
-		deny(l, m, pm, why);
+		rsk_pm_transaction_deny(l, m, pm, why);
 		return;
 	}
 	s->pairing.steps = 0;
@@ -366,7 +219,7 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 	answer.fd = fd;
 	answer.cookie = rsk_cookie_of(fd);
 	answer.netns = s->tuple.netns;
-	put_pm(l, &answer, &out);
+	rsk_pm_transaction_send(l, &answer, &out);
 }
 
 /*
@@ -385,7 +238,7 @@ static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct 
 	if (!s->pairing.held)
 		s->pairing.held = rsk_arena_alloc(sizeof(*s->pairing.held));
 	if (!s->pairing.held) {
-		deny(l, m, pm, RSK_REASON_MEMORY);
+		rsk_pm_transaction_deny(l, m, pm, RSK_REASON_MEMORY);
 		return;
 	}
 	*s->pairing.held = (struct rsk_held_pair_request){ l, *m, *pm };
@@ -394,7 +247,7 @@ static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct 
 	/* Otherwise the request would wait in vain; the other end asks again. */
 	rsk_arena_free(s->pairing.held);
 	s->pairing.held = NULL;
-	deny(l, m, pm, RSK_REASON_NO_PMSP);
+	rsk_pm_transaction_deny(l, m, pm, RSK_REASON_NO_PMSP);
 }
 
 void rsk_pm_transaction_answered(struct rsk_stream *s, int fd, uint32_t reason)
@@ -407,10 +260,10 @@ void rsk_pm_transaction_answered(struct rsk_stream *s, int fd, uint32_t reason)
 	if (rsk_links_have(h->l) && atomic_load(&h->l->state) == RSK_LINK_UP &&
 	    rsk_stream_phase(s) == RSK_PHASE_LOOKUP) {
 		if (reason == RSK_REASON_MAPPED) {
-			set_mapping(s, h->pm.assoc_handle);
+			rsk_pm_transaction_set_mapping(s, h->pm.assoc_handle);
 			accept_pair(h->l, &h->m, &h->pm, s, fd);
 		} else {
-			deny(h->l, &h->m, &h->pm, (int)reason);
+			rsk_pm_transaction_deny(h->l, &h->m, &h->pm, (int)reason);
 		}
 	}
 	rsk_arena_free(h);
@@ -429,11 +282,11 @@ static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	}
 	s = rsk_pm_transaction_accepting(&end, m->peer_fd, &fd);
 	if (!s) {
-		deny(l, m, pm, RSK_REASON_NO_PEER);
+		rsk_pm_transaction_deny(l, m, pm, RSK_REASON_NO_PEER);
 		return;
 	}
 	if (l->remote && rsk_remote_ops->vouched(l, pm->assoc_handle, &s->tuple))
-		set_mapping(s, pm->assoc_handle);
+		rsk_pm_transaction_set_mapping(s, pm->assoc_handle);
 	if (l->remote && s->pairing.mapping != pm->assoc_handle)
 		hold(l, m, pm, s, fd);
 	else
@@ -469,15 +322,16 @@ static void on_accept(struct rsk_link *l, const struct rsk_link_msg *m, const st
 		return;
 	}
 	pm_request(s, &req);
-	why = rsk_pm_msg_answers(pm, &req) ? proof(s, l, m) : RSK_REASON_PEER_DENIED;
+	why = rsk_pm_msg_answers(pm, &req) ? rsk_pm_transaction_proof(s, l, m) :
+					     RSK_REASON_PEER_DENIED;
 	if (!why && rsk_pm_msg_ack(pm, &out) < 0)
 		why = RSK_REASON_PEER_DENIED;
 	if (why) {
 		rsk_pm_transaction_undo(s);
-		deny(l, m, &req, why);
+		rsk_pm_transaction_deny(l, m, &req, why);
 		rsk_stream_untrack(s, (enum rsk_reason)why);
 	} else {
-		put_pm(l, &ack, &out);
+		rsk_pm_transaction_send(l, &ack, &out);
 		paired(s);
 	}
 	rsk_stream_unpin(s);
@@ -505,7 +359,7 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	s->rec->peer_reason = (uint8_t)m->reason;
 	rsk_pm_transaction_undo(s);
 	if (l->remote)
-		set_mapping(s, 0);
+		rsk_pm_transaction_set_mapping(s, 0);
 	/*
 	 * The stream may be shared only for a moment (accept, fork, close), or the id be in use:
 	 * worth asking again, within limits.
