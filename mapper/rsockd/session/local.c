@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * local.c - see local.h: the socket, the connected processes, and their messages.
- * local_rendezvous.c handles peer lookups.
+ * local.c - see local.h: the socket, the connected processes, and their messages. local_user.c
+ * limits what a user's processes may take up; local_rendezvous.c handles peer lookups.
  */
 #include "local.h"
 
@@ -9,16 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 #include <utlist.h>
-
-#include <rsock/clock.h>
 
 #include "clock.h"
 #include "fdmsg.h"
 #include "first_contact.h"
-#include "helper.h"
 #include "local_msg.h"
 #include "local_parts.h"
 #include "say.h"
@@ -31,50 +27,10 @@
 #define MEASURE_S 1
 #define GUESTS_AT_ONCE 16
 #define PAUSE_US 100000
-#define RESERVE 16 /* one place in so many is reserved for root and the daemon's own user */
-/*
- * One user's messages may take up one part in SHARE of this thread's time, and SHARE_MOST_NS of it
- * at once.
- */
-#define SHARE 4
-#define SHARE_MOST_NS 2000000
 #define LATER_US 4000
 #define AGAIN_AT_ONCE 16
-/*
- * Limit of a user's messages with descriptors that are not statistics: each of them may block a
- * helper process for as long as the sender likes. They are counted until no helper runs any more.
- */
-#define FOREIGN_MOST 8
 
 /* ---- processes ---- */
-
-static bool has_reserve(uint32_t uid)
-{
-	return rsk_user_same(uid, 0) || rsk_user_same(uid, geteuid());
-}
-
-/* Limits each user, so that a hostile one cannot keep others out. */
-static bool room_for(struct rsk_local *l, uint32_t uid, struct rsk_local_user **user)
-{
-	struct rsk_local_user *u;
-
-	HASH_FIND(hh, l->users, &uid, sizeof(uid), u);
-	*user = u;
-	if (HASH_COUNT(l->processes) >= (has_reserve(uid) ? l->max : l->max - l->max / RESERVE) ||
-	    (u && (u->n >= l->max / 2 || u->foreign >= FOREIGN_MOST)))
-		return false;
-	if (u)
-		return true;
-	u = calloc(1, sizeof(*u));
-	if (!u)
-		return false;
-	u->uid = uid;
-	u->at_ns = rsk_clock_ns();
-	u->left_ns = SHARE_MOST_NS;
-	HASH_ADD(hh, l->users, uid, sizeof(uid), u);
-	*user = u;
-	return true;
-}
 
 /*
  * The service is the peer's port at the connecting end and the local port at the accepting end. Of
@@ -170,37 +126,6 @@ static void on_message(struct rsk_local *l, struct rsk_local_process *p,
 	}
 }
 
-/* Credits the user with a part of the time that has passed. True if there is time left. */
-static bool has_share(struct rsk_local_user *u, uint64_t now_ns)
-{
-	uint64_t earned = (now_ns - u->at_ns) / SHARE;
-	int64_t missing = SHARE_MOST_NS - u->left_ns;
-
-	u->at_ns += earned * SHARE;
-	u->left_ns += earned < (uint64_t)missing ? (int64_t)earned : missing;
-	return u->left_ns > 0;
-}
-
-/*
- * CPU time of this thread and of helper processes that it waited for: a busy machine does not
- * reduce a user's share.
- */
-static uint64_t worked_ns(void)
-{
-	return rsk_time_ns(CLOCK_THREAD_CPUTIME_ID) + rsk_fdmsg_vetting_ns();
-}
-
-/*
- * Charges the user for the work since @began_ns, a result of worked_ns(). Returns the present one.
- */
-static uint64_t charge(struct rsk_local_user *u, uint64_t began_ns)
-{
-	uint64_t now = worked_ns();
-
-	u->left_ns -= (int64_t)(now - began_ns);
-	return now;
-}
-
 /*
  * Stops reading from the process until its user has time again. Its messages wait in the kernel,
  * and then in the process.
@@ -233,45 +158,13 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 	bool more = false;
 
 	for (struct rsk_local_user *u = l->users; u; u = u->hh.next) {
-		for (int i = 0; i < AGAIN_AT_ONCE && u->put_off && has_share(u, now); i++)
+		for (int i = 0; i < AGAIN_AT_ONCE && u->put_off && rsk_local_user_has_share(u, now);
+		     i++)
 			listen_again(u->put_off);
 		more |= u->put_off != NULL;
 	}
 	if (more)
 		event_add(l->later, &later);
-}
-
-/*
- * When no helper process runs, no message blocks one: a user whose programs pass wrong descriptors
- * by mistake is not ignored for longer than that.
- */
-static void forgive_foreign(struct rsk_local *l)
-{
-	size_t foreign = 0;
-	struct rsk_local_user *u;
-
-	for (u = l->users; u; u = u->hh.next)
-		foreign += u->foreign;
-	if (!foreign || !rsk_helper_few(1))
-		return;
-	for (u = l->users; u; u = u->hh.next)
-		u->foreign = 0;
-}
-
-/* A user's account outlives the user's processes, so that reconnecting does not refill it. */
-static void forget_users(struct rsk_local *l)
-{
-	uint64_t now = rsk_clock_ns();
-	struct rsk_local_user *u, *next;
-
-	for (u = l->users; u; u = next) {
-		next = u->hh.next;
-		if (u->n || u->asked || u->foreign || !has_share(u, now) ||
-		    u->left_ns < SHARE_MOST_NS)
-			continue;
-		HASH_DEL(l->users, u); /* NOLINT(clang-analyzer-unix.Malloc): removed before */
-		free(u);
-	}
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
@@ -281,11 +174,11 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	struct rsk_local_user *user = p->user;
 	uint64_t began_ns;
 
-	if (!has_share(user, rsk_clock_ns())) {
+	if (!rsk_local_user_has_share(user, rsk_clock_ns())) {
 		put_off(l, p);
 		return;
 	}
-	began_ns = worked_ns();
+	began_ns = rsk_local_worked_ns();
 	for (int i = 0; i < MESSAGES_AT_ONCE && user->left_ns > 0; i++) {
 		struct rsk_local_msg m;
 		int with, rc = rsk_local_msg_recv(fd, false, &m, &with);
@@ -297,13 +190,13 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 			l->streams.refused += rc == -EBADMSG;
 			user->foreign += rc == -EBADMSG;
 			bye(l, p);
-			charge(user, began_ns);
+			rsk_local_user_charge(user, began_ns);
 			break;
 		}
 		on_message(l, p, &m, with);
 		if (with >= 0)
 			close(with);
-		began_ns = charge(user, began_ns);
+		began_ns = rsk_local_user_charge(user, began_ns);
 	}
 	l->agent->after(l->agent->ctx);
 }
@@ -319,7 +212,7 @@ static int admit(struct rsk_local *l, int fd)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
 		return -errno;
-	if (!room_for(l, who.uid, &user))
+	if (!rsk_local_user_room(l, who.uid, &user))
 		return -EBUSY;
 	p = calloc(1, sizeof(*p));
 	if (!p)
@@ -413,8 +306,8 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 	l->count.unused += unused;
 	for (struct rsk_local_process *p = unused ? l->processes : NULL; p; p = p->hh.next)
 		rsk_local_lookup_on(l, p);
-	forgive_foreign(l);
-	forget_users(l);
+	rsk_local_users_forgive(l);
+	rsk_local_users_forget(l);
 	rsk_listener_watches_sweep(&l->listener_watches);
 	rsk_listener_watches_write(&l->listener_watches);
 	rsk_port_tables_check(&l->port_tables);

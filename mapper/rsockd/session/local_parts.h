@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * local_parts.h - declarations that local.c, local_process.c, local_rendezvous.c, rails.c and
- * port_tables.c share. No other file includes it.
+ * local_parts.h - declarations that local.c, local_process.c, local_user.c, local_rendezvous.c,
+ * rails.c and port_tables.c share. No other file includes it.
  */
 #ifndef RSK_LOCAL_PARTS_H
 #define RSK_LOCAL_PARTS_H
@@ -73,6 +73,38 @@ enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_loca
 
 /* Converts a verdict of policy into the reason that a stream's process is told. */
 enum rsk_reason rsk_local_verdict(enum rsk_pma_verdict verdict);
+
+/* ---- local_user.c ---- */
+
+/*
+ * Whether another process of the user may connect: limits each user, so that a hostile one cannot
+ * keep others out. *user: its account, a new one if need be, if the answer is true.
+ */
+bool rsk_local_user_room(struct rsk_local *l, uint32_t uid, struct rsk_local_user **user);
+
+/* Credits the user with a part of the time that has passed. True if there is time left. */
+bool rsk_local_user_has_share(struct rsk_local_user *u, uint64_t now_ns);
+
+/*
+ * CPU time of this thread and of helper processes that it waited for: a busy machine does not
+ * reduce a user's share.
+ */
+uint64_t rsk_local_worked_ns(void);
+
+/*
+ * Charges the user for the work since @began_ns, a result of rsk_local_worked_ns(). Returns the
+ * present one.
+ */
+uint64_t rsk_local_user_charge(struct rsk_local_user *u, uint64_t began_ns);
+
+/*
+ * When no helper process runs, no message blocks one: a user whose programs pass wrong descriptors
+ * by mistake is not ignored for longer than that.
+ */
+void rsk_local_users_forgive(struct rsk_local *l);
+
+/* A user's account outlives the user's processes, so that reconnecting does not refill it. */
+void rsk_local_users_forget(struct rsk_local *l);
 
 /* ---- rails.c, local_rendezvous.c ---- */
 
