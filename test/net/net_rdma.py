@@ -18,7 +18,7 @@ from netlab import Lab, ip
 
 RAIL_A, RAIL_B = 40001, 40002
 NO_ANSWER_S = 1
-AT_ONCE = 64  # questions and promises of one process (mapper/rsockd/session/local_rendezvous.c)
+AT_ONCE = 64  # questions and promises of one process (mapper/rsockd/session/local_ask.c)
 
 
 def serves(host, **more):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * map.h - asks for mappings as a PM client: first policy (F1), which may have to ask the central
- * agent, then the PMSP of the other host. local_rendezvous.c calls it for connections of processes,
- * api.c for an operator. One thread.
+ * agent, then the PMSP of the other host. local_ask.c calls it for connections of processes, api.c
+ * for an operator. One thread.
  */
 #ifndef RSK_MAP_H
 #define RSK_MAP_H

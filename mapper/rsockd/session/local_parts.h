@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * local_parts.h - declarations that local.c, local_process.c, local_user.c, local_rendezvous.c,
- * rails.c and port_tables.c share. No other file includes it.
+ * local_parts.h - declarations that local.c, local_process.c, local_user.c, local_ask.c,
+ * local_rendezvous.c, rails.c and port_tables.c share. No other file includes it.
  */
 #ifndef RSK_LOCAL_PARTS_H
 #define RSK_LOCAL_PARTS_H
@@ -106,6 +106,26 @@ void rsk_local_users_forgive(struct rsk_local *l);
 /* A user's account outlives the user's processes, so that reconnecting does not refill it. */
 void rsk_local_users_forget(struct rsk_local *l);
 
+/* ---- local_ask.c ---- */
+
+/*
+ * Asks the port mapper about @end, or about its service if it has no local port, and tells the
+ * process the answer unless @quiet. Asks nothing, and tells nothing, if there are too many
+ * questions.
+ */
+void rsk_local_ask(struct rsk_local *l, struct rsk_local_process *p,
+		   const struct rsk_rendezvous_table_end *end, bool quiet);
+
+/* The process may have room for another answer; starts its next questions. */
+void rsk_local_lookup_on(struct rsk_local *l, struct rsk_local_process *p);
+
+/* The process has exited. */
+void rsk_local_lookup_over(struct rsk_local_process *p);
+
+/* The peer end, if it is on this host and waits in the rendezvous table. */
+const struct rsk_rendezvous_table_end *
+rsk_local_waits_here(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end);
+
 /* ---- rails.c, local_rendezvous.c ---- */
 
 /* rails.c: the flags of HELLO; checked messages RDMA, LINK, UNLINK. */
@@ -129,12 +149,6 @@ void rsk_local_rails_close(struct rsk_local *l);
 /* local_rendezvous.c: a checked LOOKUP. */
 void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 		      const struct rsk_local_msg *m);
-
-/* local_rendezvous.c: the process may have room for another answer; starts its next questions. */
-void rsk_local_lookup_on(struct rsk_local *l, struct rsk_local_process *p);
-
-/* local_rendezvous.c: the process has exited. */
-void rsk_local_lookup_over(struct rsk_local_process *p);
 
 /* local_rendezvous.c: a checked RESOLVE. */
 void rsk_local_resolve(struct rsk_local *l, struct rsk_local_process *p,

@@ -3,20 +3,18 @@
  * local_rendezvous.c - finds the peer of a connection end whose process has not found it (LOOKUP).
  * sock_diag(7) tells which users own the two ends. If both are on this host and may be paired, the
  * processes get a socketpair for their link handshake. If the peer is on another host, the port
- * mapper's protocol is used, as a connection upgrade. The same is done on this host if one of the
- * two processes does not share memory (NO_SHM): this daemon then sends the request to itself and
- * answers it. local.c calls this, and the agent through rsk_local_agent_ops.
+ * mapper's protocol is used, as a connection upgrade (local_ask.c). The same is done on this host
+ * if one of the two processes does not share memory (NO_SHM): this daemon then sends the request to
+ * itself and answers it. local.c calls this, and the agent through rsk_local_agent_ops.
  *
  * What is proven is the user: the socket with that tuple belongs to the user of the process. Only
  * other processes of the same user could dispute that this process holds it, and those can do
  * anything to each other.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #include "clock.h"
 #include "diag.h"
@@ -25,16 +23,6 @@
 #include "pm_msg.h"
 #include "random.h"
 #include "user.h"
-
-#define ASKED_MOST_OF_ONE 1024
-
-/*
- * Limit for one process: questions without an answer, and mappings that it was promised and has not
- * used yet. A mapping is held for seconds. If a thousand were requested while the first link to
- * that host is being set up, they would expire before the process uses them, and be requested
- * again.
- */
-#define AT_ONCE_OF_ONE 64
 
 static void answer(struct rsk_local *l, struct rsk_local_process *p,
 		   const struct rsk_rendezvous_table_end *end, enum rsk_reason why)
@@ -157,190 +145,10 @@ static void lookup_here(struct rsk_local *l, struct rsk_local_process *p,
 
 /* ---- the other end is on another host, or is treated so ---- */
 
-struct rsk_local_question {
-	struct rsk_local *l;
-	struct rsk_map map;
-	struct rsk_rendezvous_table_end end;
-	bool quiet; /* do not send the answer */
-	/* list of those of its process that wait for their turn */
-	struct rsk_local_question *prev, *next;
-};
-
-static enum rsk_reason reason_of(const struct rsk_map *m)
-{
-	if (m->answer.verdict != RSK_PMA_MAP)
-		return rsk_local_verdict(m->answer.verdict);
-	switch (m->outcome) {
-	case RSK_PM_MAPPED:
-		return RSK_REASON_MAPPED;
-	case RSK_PM_REFUSED:
-		return RSK_REASON_PEER_POLICY;
-	default:
-		return RSK_REASON_NO_PMSP;
-	}
-}
-
-/* Keeps the reservation for a stream if its process can use it. */
-static bool hold(const struct rsk_map *map, const struct rsk_local_process *p)
-{
-	const struct rsk_local_question *q = map->user;
-
-	return map->outcome == RSK_PM_MAPPED && map->mapping.handle && map->req.cp_port && p &&
-	       (p->rail || p->able) &&
-	       rsk_local_promise(p->l, p, map->mapping.handle, q->end.cookie,
-				 map->answer.reservation);
-}
-
-/* The peer end, if it is on this host and waits in the rendezvous table. */
-static const struct rsk_rendezvous_table_end *waits_here(const struct rsk_local *l,
-							 const struct rsk_rendezvous_table_end *end)
-{
-	const struct rsk_tuple mirror = rsk_tuple_mirror(&end->tuple);
-
-	return rsk_rendezvous_table_waits(&l->rendezvous, &mirror);
-}
-
-/* True if the asking process also holds the accepting end, for which the request was granted. */
-static bool of_one_process(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end)
-{
-	const struct rsk_rendezvous_table_end *other = waits_here(l, end);
-
-	return other && other->process == end->process;
-}
-
-static void answered(struct rsk_map *map)
-{
-	struct rsk_local_question *q = map->user;
-	struct rsk_local *l = q->l;
-	struct rsk_local_process *p = rsk_local_process(l, q->end.process);
-	struct rsk_local_user *user;
-	bool alone = map->outcome == RSK_PM_MAPPED && of_one_process(l, &q->end);
-	bool held = !alone && hold(map, p), told = false;
-	struct rsk_local_msg m = { .type = RSK_LOCAL_ANSWER,
-				   .tuple = q->end.tuple,
-				   .cookie = q->end.cookie,
-				   .fd = q->end.fd,
-				   .reason = alone ? RSK_REASON_SAME_PROCESS : reason_of(map) };
-
-	l->asked--;
-	HASH_FIND(hh, l->users, &map->uid, sizeof(map->uid), user);
-	if (user)
-		user->asked--;
-	if (map->answer.verdict == RSK_PMA_MAP && !held)
-		rsk_pma_release(map->by->agent->pma, map->answer.reservation);
-	if (map->outcome == RSK_PM_MAPPED && !alone) {
-		memcpy(m.ip, map->mapping.rdma.ip, 16);
-		m.port = map->mapping.rdma.port;
-		m.ipv = map->mapping.rdma.ipv;
-		m.link = map->req.cp_port ? map->mapping.handle : 0;
-		memcpy(m.from_ip, map->answer.ip, 16);
-	}
-	if (p)
-		p->asked--;
-	if (p && !q->quiet)
-		told = rsk_local_tell(l, p, &m, -1);
-	if (held && !told)
-		rsk_sessions_drop(&l->sessions, p->number, m.link);
-	free(q);
-	if (p)
-		rsk_local_lookup_on(l, p);
-}
-
-static void start(struct rsk_local *l, struct rsk_local_process *p, struct rsk_local_question *q)
-{
-	l->asked++;
-	p->asked++;
-	if (rsk_map_start(&q->map) < 0) {
-		l->asked--;
-		p->asked--;
-		p->user->asked--;
-		free(q);
-	}
-}
-
-static bool may_start(const struct rsk_local *l, const struct rsk_local_process *p)
-{
-	return p->asked + rsk_sessions_promised(&l->sessions, p->number) < AT_ONCE_OF_ONE;
-}
-
-void rsk_local_lookup_on(struct rsk_local *l, struct rsk_local_process *p)
-{
-	/* A question that is answered at once calls this again; the outer call goes on. */
-	if (p->asks)
-		return;
-	p->asks = true;
-	while (p->waiting && may_start(l, p)) {
-		struct rsk_local_question *q = p->waiting;
-
-		DL_DELETE(p->waiting, q);
-		p->n_waiting--;
-		start(l, p, q);
-	}
-	p->asks = false;
-}
-
-void rsk_local_lookup_over(struct rsk_local_process *p)
-{
-	struct rsk_local_question *q, *next;
-
-	DL_FOREACH_SAFE(p->waiting, q, next) {
-		DL_DELETE(p->waiting, q);
-		p->user->asked--;
-		free(q);
-	}
-	p->n_waiting = 0;
-}
-
-/* The process repeats its LOOKUP after a while. */
-static bool waits_already(const struct rsk_local_process *p,
-			  const struct rsk_rendezvous_table_end *end)
-{
-	const struct rsk_local_question *q;
-
-	DL_FOREACH(p->waiting, q)
-		if (q->end.cookie == end->cookie)
-			return true;
-	return false;
-}
-
-static void ask(struct rsk_local *l, struct rsk_local_process *p,
-		const struct rsk_rendezvous_table_end *end, bool quiet)
-{
-	const struct rsk_tuple *t = &end->tuple;
-	bool of_stream = t->local_port; /* connect() may wait for an answer to the other kind */
-	struct rsk_local_question *q;
-
-	if (of_stream && waits_already(p, end))
-		return;
-	if (l->asked >= RSK_LOCAL_ASKED_MOST || p->asked + p->n_waiting >= ASKED_MOST_OF_ONE ||
-	    p->user->asked >= RSK_LOCAL_ASKED_MOST_OF_USER) {
-		l->count.asks_refused++;
-		return;
-	}
-	q = calloc(1, sizeof(*q));
-	if (!q)
-		return;
-	p->user->asked++;
-	*q = (struct rsk_local_question){ .l = l, .end = *end, .quiet = quiet };
-	q->map = (struct rsk_map){ .by = l->maps, .uid = p->uid, .done = answered, .user = q };
-	q->map.req = (struct rsk_pm_msg){ .op = RSK_PM_REQ,
-					  .ipv = t->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6,
-					  .ap_port = t->peer_port,
-					  .cp_port = t->local_port };
-	memcpy(q->map.req.cp_ip, t->local, 16);
-	memcpy(q->map.req.ap_ip, t->peer, 16);
-	if (of_stream && (p->waiting || !may_start(l, p))) {
-		DL_APPEND(p->waiting, q);
-		p->n_waiting++;
-	} else {
-		start(l, p, q);
-	}
-}
-
 /* One of the two ends is enough to exclude shared memory, whichever of them comes first. */
 static bool no_shm(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end)
 {
-	const struct rsk_rendezvous_table_end *other = waits_here(l, end);
+	const struct rsk_rendezvous_table_end *other = rsk_local_waits_here(l, end);
 
 	return end->no_shm || (other && other->no_shm) ||
 	       (!end->connecting && rsk_agent_awaits(l->agent, &end->tuple));
@@ -349,7 +157,7 @@ static bool no_shm(const struct rsk_local *l, const struct rsk_rendezvous_table_
 static void ask_there(struct rsk_local *l, struct rsk_local_process *p,
 		      const struct rsk_rendezvous_table_end *end)
 {
-	const struct rsk_rendezvous_table_end *other = waits_here(l, end);
+	const struct rsk_rendezvous_table_end *other = rsk_local_waits_here(l, end);
 
 	/*
 	 * The accepting end waits for a rendezvous on this host, and has to know that its peer will
@@ -357,7 +165,7 @@ static void ask_there(struct rsk_local *l, struct rsk_local_process *p,
 	 */
 	if (other && !other->no_shm)
 		answer(l, rsk_local_process(l, other->process), other, RSK_REASON_REMOTE);
-	ask(l, p, end, false);
+	rsk_local_ask(l, p, end, false);
 }
 
 static void lookup_there(struct rsk_local *l, struct rsk_local_process *p,
@@ -377,7 +185,7 @@ static void lookup_there(struct rsk_local *l, struct rsk_local_process *p,
 	if (rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(), &other) == 1) {
 		rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(),
 					    &(struct rsk_rendezvous_table_end){ 0 });
-		ask(l, rsk_local_process(l, other.process), &other, false);
+		rsk_local_ask(l, rsk_local_process(l, other.process), &other, false);
 	}
 	answer(l, p, end, RSK_REASON_REMOTE);
 	/* A process that has no port yet reports one in reply to that answer (rsk_local_rdma()). */
@@ -453,7 +261,7 @@ void rsk_local_resolve(struct rsk_local *l, struct rsk_local_process *p,
 	}
 	memcpy(end.tuple.local, cp.ip, 16);
 	end.tuple.local_port = 0;
-	ask(l, p, &end, m->flags & RSK_LOCAL_QUIET);
+	rsk_local_ask(l, p, &end, m->flags & RSK_LOCAL_QUIET);
 }
 
 /*
