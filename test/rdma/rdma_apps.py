@@ -147,10 +147,13 @@ def register(family):
     case(900, long=family not in SETTLED)(of_family)
 
 
-for path in sorted(glob.glob(os.path.join(HERE, "..", "app", "*.c"))):
+FAMILIES = set()
+for path in glob.glob(os.path.join(HERE, "..", "app", "*.c")):
     with open(path) as file:
         if re.search(r"^CASE\(", file.read(), re.M):
-            register(os.path.basename(path)[:-2])
+            FAMILIES.add(re.match(r"[a-z]+", os.path.basename(path))[0])  # <family>.c, <family>_*.c
+for name in sorted(FAMILIES):
+    register(name)
 
 @case(300)
 def tcp_is_late(t):
