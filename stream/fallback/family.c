@@ -22,11 +22,20 @@
 #include "operator_request.h"
 
 #define BLOCK_BYTES 65536
-/* for the TCP bytes before the ring's, or for room in the socket */
+/*
+ * For the TCP bytes before the ring's, or for room in the socket; between hosts for the peer's
+ * answer, too.
+ */
 #define SETTLE_NS 200000000ull
+#define SETTLE_REMOTE_NS 2000000000ull
 #define LOOK_WORK 32
 /* at most so many commands of a sender end one promotion: one, and some more for a broken peer */
 #define COMMANDS 4
+
+static uint64_t settle_until(const struct rsk_stream *s)
+{
+	return rsk_now_ns() + (s->link->remote ? SETTLE_REMOTE_NS : SETTLE_NS);
+}
 
 static bool ring_has(const struct rsk_rx *rx)
 {
@@ -64,7 +73,7 @@ static int too_much(struct rsk_rx *rx)
  */
 static int read_over(struct rsk_stream *s, struct rsk_tcp *c, uint8_t *block, uint64_t *most)
 {
-	uint64_t until = rsk_now_ns() + SETTLE_NS;
+	uint64_t until = settle_until(s);
 	int rc;
 
 	for (;;) {
@@ -210,7 +219,7 @@ void rsk_streams_settle(struct rsk_stream *const *all, const int *fd, uint32_t n
 			if (!owes)
 				break;
 			if (!until)
-				until = rsk_now_ns() + SETTLE_NS;
+				until = settle_until(s);
 			if (rsk_now_ns() >= until)
 				break;
 			rsk_sys_ppoll(&p, 1, &(struct timespec){ .tv_nsec = 1000000 }, NULL);

@@ -16,7 +16,12 @@
 #include "rdma.h"
 #include "stream.h"
 
-#define OFF_WAIT_NS 200000000ull /* for a peer that has not seen the request yet */
+/*
+ * For a peer that has not seen the request yet. Before a fork longer, as long as a rail that loses
+ * packets may take: what is in flight by then is lost to the child.
+ */
+#define OFF_WAIT_NS 200000000ull
+#define OFF_WAIT_FORK_NS 2000000000ull
 
 static void stay_off(struct rsk_stream *s, void *arg)
 {
@@ -77,11 +82,12 @@ static void each_stream(void (*each)(struct rsk_stream *s, void *arg), void *arg
 
 /*
  * Returns when all streams are off the ring and what they have put has arrived at the peers, or
- * after OFF_WAIT_NS. No lock is held.
+ * after the time for it. No lock is held.
  */
 static void go_off(uint8_t why)
 {
-	uint64_t until = rsk_now_ns() + OFF_WAIT_NS;
+	uint64_t until = rsk_now_ns() +
+			 (why == RSK_TX_STAY_FORK ? OFF_WAIT_FORK_NS : OFF_WAIT_NS);
 	bool all;
 
 	rsk_pairing_take();
