@@ -64,9 +64,9 @@ suites_longest()
 
 # ---- test/rdma, in parts -------------------------------------------------------------------------
 # test/rdma/CMakeLists.txt assigns the scripts to parts, and must agree with this number.
-RDMA_SHARDS=3
+RDMA_SHARDS=4
 # .ci/run runs one of the first so many.
-RDMA_GATED=2
+RDMA_GATED=3
 
 rdma_shards()
 {

@@ -143,6 +143,8 @@ void app_pause_ms(int ms); /* one round of a polling loop */
 
 void app_await_inq(int fd, int bytes); /* until FIONREAD returns exactly this */
 void app_await_outq_empty(int fd);
+/* How many times longer things may take than on the developers' machine: APP_SCALE. */
+int app_scale(void);
 short app_await_poll(int fd, short events, int timeout_ms); /* returns revents, 0 at the deadline */
 void app_await_asleep(
 	pid_t tid); /* until this thread (of any process of the test) sleeps in the kernel */

@@ -361,13 +361,13 @@ CASE(before_promotion, DIRECT,
 {
 	int fd = app_open(COLD | NODELAY);
 	int ep = (int)MUST(epoll_create1(0));
+	uint32_t rounds = 2000 * (uint32_t)app_scale(), good = 0;
 	struct epoll_event ev;
-	int good = 0;
 
 	app_set_nonblock(fd, true);
 	ADD(ep, fd, EPOLLIN | EPOLLET, 0x1122334455667788ull);
 	app_sync();
-	for (uint32_t i = 0; i < 2000; i++) {
+	for (uint32_t i = 0; i < rounds; i++) {
 		uint32_t got = ~i;
 
 		if (CLI)
@@ -380,7 +380,7 @@ CASE(before_promotion, DIRECT,
 			MUST(write(fd, &got, sizeof(got)));
 		good += got == i;
 	}
-	LOG("good %d", good);
+	LOG("all good: %d", good == rounds);
 	app_sync();
 	app_expect_rings(1);
 	wait_say("quiet", ep, 0);

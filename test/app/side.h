@@ -18,7 +18,4 @@ void app_attach(const char *path, int side);
  */
 bool app_stream_settled(int port);
 
-/* How many times longer things may take than on the developers' machine: APP_SCALE. */
-int app_scale(void);
-
 #endif
