@@ -42,7 +42,7 @@
 
 #include "segment.h"
 
-#define RSK_VERBS_VERSION 4u
+#define RSK_VERBS_VERSION 5u
 /* Private data that an rdma_cm request carries. */
 #define RSK_VERBS_PRIVATE_BYTES 48u
 /* Of an indirect buffer; a slot of maximum size goes through it in pieces. */
@@ -208,6 +208,12 @@ struct rsk_verbs_module {
 	 */
 	struct rsk_verbs_rail *(*rail_new)(struct rsk_verbs *v, struct rsk_seg *seg,
 					   struct rsk_rail *rail, void *rail_ctx);
+	/*
+	 * (progress) The DSCP of what is sent, at both ends, from the next rail_connect() on; 0:
+	 * the system's. A hint: with RoCE v2 it is in the IP header, and on a lossless network
+	 * it selects the service level.
+	 */
+	void (*rail_dscp)(struct rsk_verbs_rail *r, uint8_t dscp);
 	/*
 	 * (progress) Connects from @from (family 0: any) to @to, in the background; up() or down()
 	 * reports the result. May be called again after down().

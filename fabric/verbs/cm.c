@@ -83,6 +83,15 @@ static void set_timeout(const struct rsk_verbs *v, struct rdma_cm_id *id)
 	rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
 }
 
+/* The traffic class of the packets; the kernel also tells the accepting end. */
+static void set_dscp(struct rdma_cm_id *id, uint8_t dscp)
+{
+	uint8_t tos = (uint8_t)(dscp << 2);
+
+	if (dscp)
+		rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos));
+}
+
 int rsk_cm_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
 		   const struct rsk_verbs_addr *to, const void *data, size_t bytes)
 {
@@ -103,6 +112,7 @@ int rsk_cm_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
 	if (bytes)
 		memcpy(r->hello, data, bytes);
 	set_timeout(r->v, r->id);
+	set_dscp(r->id, r->dscp);
 	if (rdma_resolve_addr(r->id, from && from->family ? &src.sa : NULL, &dst.sa, STEP_MS)) {
 		rc = -errno;
 		rdma_destroy_id(r->id);

@@ -253,6 +253,7 @@ struct rsk_verbs_rail {
 	struct rsk_vcq *recv_cq; /* progress thread */
 	uint8_t hello[RSK_VERBS_PRIVATE_BYTES];
 	uint8_t hello_bytes;
+	uint8_t dscp; /* progress thread */
 	char device[80];
 	uint32_t mtu_bytes;
 	struct rsk_vbuffers *buf;

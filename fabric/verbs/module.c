@@ -258,6 +258,11 @@ static const char *verbs_rail_device(const struct rsk_verbs_rail *r, uint32_t *m
 	return r->device;
 }
 
+static void verbs_rail_dscp(struct rsk_verbs_rail *r, uint8_t dscp)
+{
+	r->dscp = dscp;
+}
+
 static void verbs_reg_limit(struct rsk_verbs *v, uint64_t bytes)
 {
 	v->reg_limit = bytes;
@@ -282,6 +287,7 @@ const struct rsk_verbs_module rsk_verbs_module = {
 	.has_address = rsk_cm_has_address,
 	.addresses = rsk_verbs_addresses,
 	.rail_new = rsk_rail_new,
+	.rail_dscp = verbs_rail_dscp,
 	.rail_connect = rsk_cm_connect,
 	.rail_break = rsk_rail_break,
 	.rail_free = rsk_rail_free,

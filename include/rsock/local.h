@@ -8,12 +8,13 @@
 #ifndef RSOCK_LOCAL_H
 #define RSOCK_LOCAL_H
 
+#include <rsock/qos.h>
 #include <rsock/tuple.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define RSK_LOCAL_PATH "/run/rsockd/local.sock"
-#define RSK_LOCAL_MAGIC UINT64_C(0x33306c6b636f7372)
+#define RSK_LOCAL_MAGIC UINT64_C(0x34306c6b636f7372)
 
 enum rsk_local_type {
 	/*
@@ -62,6 +63,12 @@ enum rsk_local_type {
 	 * long as the connection lasts; then its reservations are released.
 	 */
 	RSK_LOCAL_PORT_TABLE,
+	/*
+	 * From rsockd, about a connection (cookie, fd) and its mapping (link): the service that
+	 * policy gives it from now on (qos). Sent before the ANSWER with the mapping, behind the one
+	 * that admits a peer, and again when it changes; not at all while it is all zero.
+	 */
+	RSK_LOCAL_QOS,
 	RSK_LOCAL_TYPES
 };
 
@@ -114,9 +121,10 @@ struct rsk_local_msg {
 	 * as the RNIC reports it. Zeros: any, or not known.
 	 */
 	uint8_t from_ip[16];
+	struct rsk_qos qos; /* QOS */
 };
 
-_Static_assert(sizeof(struct rsk_local_msg) == 144, "no hidden padding");
+_Static_assert(sizeof(struct rsk_local_msg) == 160, "no hidden padding");
 
 #define RSK_LOCAL_FIRST_CONTACT_SUFFIX ".first"
 #define RSK_LOCAL_FIRST_CONTACT_MOST 128u

@@ -138,6 +138,24 @@ const struct rsk_session *rsk_sessions_find(const struct rsk_sessions *s, uint32
 	return slot ? &slot->is : NULL;
 }
 
+bool rsk_sessions_set_qos(struct rsk_sessions *s, uint32_t process, uint64_t link,
+			  const struct rsk_qos *qos)
+{
+	struct rsk_sessions_slot *slot = find(s, process, link);
+
+	if (!slot)
+		return false;
+	slot->is.qos = *qos;
+	return true;
+}
+
+void rsk_sessions_each(const struct rsk_sessions *s,
+		       void (*each)(void *ctx, const struct rsk_session *one), void *ctx)
+{
+	for (struct rsk_sessions_slot *slot = s->slots; slot; slot = slot->hh.next)
+		each(ctx, &slot->is);
+}
+
 bool rsk_sessions_use(struct rsk_sessions *s, uint32_t process, uint64_t link)
 {
 	struct rsk_sessions_slot *slot = find(s, process, link);

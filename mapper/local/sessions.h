@@ -11,6 +11,7 @@
 #ifndef RSK_SESSIONS_H
 #define RSK_SESSIONS_H
 
+#include <rsock/qos.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,9 +25,11 @@ struct rsk_session {
 	uint64_t link;	  /* not 0 */
 	uint32_t process; /* the caller's number of it, not 0 */
 	bool used;
+	int32_t fd;	      /* number of the stream's socket in its process: a hint */
 	uint64_t cookie;      /* of the stream's socket */
 	uint64_t reservation; /* in the ledger */
 	uint64_t until_ns;    /* for a promised one */
+	struct rsk_qos qos;   /* as its process was told; DSCP 255: not known */
 };
 
 struct rsk_sessions_slot;
@@ -64,6 +67,14 @@ bool rsk_sessions_drop(struct rsk_sessions *s, uint32_t process, uint64_t link);
 
 /* Returns the number of its unused promises. */
 size_t rsk_sessions_promised(const struct rsk_sessions *s, uint32_t process);
+
+/* Records what its process was told. Returns false if there is none. */
+bool rsk_sessions_set_qos(struct rsk_sessions *s, uint32_t process, uint64_t link,
+			  const struct rsk_qos *qos);
+
+/* Calls @each for all, which may call rsk_sessions_set_qos() for that one, and nothing else. */
+void rsk_sessions_each(const struct rsk_sessions *s,
+		       void (*each)(void *ctx, const struct rsk_session *one), void *ctx);
 
 /* The process has ended. */
 void rsk_sessions_gone(struct rsk_sessions *s, uint32_t process);

@@ -377,6 +377,7 @@ uint64_t rsk_ledger_reserve(struct rsk_ledger *l, const struct rsk_ledger_who *w
 	*h = (struct rsk_ledger_reservation){ .generation = h->generation,
 					      .port = port,
 					      .service = who ? who->service : RSK_LEDGER_NO_SERVICE,
+					      .priority = who ? who->priority & 7u : 0,
 					      .need = need,
 					      .cp = RSK_LEDGER_NONE,
 					      .user = RSK_LEDGER_NONE };
@@ -403,6 +404,7 @@ bool rsk_ledger_find(const struct rsk_ledger *l, uint64_t id, struct rsk_ledger_
 					 .service = RSK_LEDGER_NONE,
 					 .need = h->need,
 					 .used = h->used,
+					 .priority = h->priority,
 					 .uid = RSK_PMA_NOBODY };
 	if (h->service == RSK_LEDGER_NO_SERVICE)
 		return true;

@@ -70,6 +70,7 @@ struct rsk_ledger_who {
 	uint64_t cp_sessions, user_sessions; /* of the service */
 	uint64_t cp_all, user_all;	     /* of all services of this side */
 	uint32_t service;		     /* an account */
+	uint8_t priority;		     /* of its reservation, 0 to 7; the caller sets it */
 	/* The user's is 0 if it is not known */
 	uint8_t cp_key[16], user_key[16], ipv;
 	bool has_user;
@@ -158,7 +159,7 @@ uint64_t rsk_ledger_reserve(struct rsk_ledger *l, const struct rsk_ledger_who *w
 struct rsk_ledger_view {
 	uint32_t port, service, need; /* service: RSK_LEDGER_NONE if it belongs to none */
 	bool used;
-	uint8_t ipv, cp_ip[16];
+	uint8_t priority, ipv, cp_ip[16];
 	uint32_t uid; /* or RSK_PMA_NOBODY */
 };
 /* Returns false if there is no such reservation. */

@@ -29,12 +29,13 @@ struct rsk_ledger_counter {
 };
 
 #define RSK_LEDGER_ALL 0x3ffffff0u
-#define RSK_LEDGER_NO_SERVICE 0x7fffffffu /* of a reservation without a user */
+#define RSK_LEDGER_NO_SERVICE 0x0fffffffu /* of a reservation without a user */
 
 struct rsk_ledger_reservation {
 	uint32_t generation;
 	uint32_t port; /* an account; NONE: free */
-	uint32_t service : 31;
+	uint32_t service : 28;
+	uint32_t priority : 3;
 	uint32_t used : 1;
 	uint32_t need;
 	/* A counter; NONE: no user's; in a free slot: the next free one */

@@ -165,18 +165,6 @@ static struct finding find(const struct rsk_decision *d, const struct rsk_ledger
 
 /* ---- answers ---- */
 
-/* Slows best effort down if its node is overloaded; higher priorities keep their rate. */
-static uint64_t rate_of(const struct rsk_decision *d, uint32_t port, unsigned int priority)
-{
-	uint64_t rate = d->service->rate_bps, slow = d->conf->overload.rate_bps;
-	bool here = port != RSK_CONF_NONE &&
-		    d->conf->rnics[d->conf->ports[port].rnic].node == d->conf->own_node;
-
-	if (!d->overloaded || !here || !slow || priority >= RSK_CONF_PRIORITY_HIGH)
-		return rate;
-	return rate && rate < slow ? rate : slow;
-}
-
 static void answer(const struct rsk_decision *d, const struct finding *f,
 		   struct rsk_pma_answer *out)
 {
@@ -203,7 +191,7 @@ static void answer(const struct rsk_decision *d, const struct finding *f,
 	out->pm_time_s = r->pm_time_s < 0 ? s->pm_time_s : (uint8_t)r->pm_time_s;
 	out->priority = (uint8_t)priority_of(d, r);
 	out->dscp = s->dscp;
-	out->rate_bps = rate_of(d, f->port, priority_of(d, r));
+	out->rate_bps = rsk_pma_rate(d->conf, s, f->port, out->priority, d->overloaded);
 	out->need = (struct rsk_ledger_need){ .bps = s->bps,
 					      .memory_maps = s->memory_maps,
 					      .connections = s->connections };
@@ -317,6 +305,7 @@ static void decide(struct rsk_pma *a, struct rsk_decision *d, bool book, struct 
 	}
 	if (!book || f.verdict != RSK_PMA_MAP)
 		return;
+	who.priority = out->priority;
 	out->reservation = rsk_ledger_reserve(&a->ledger, &who, account, d->need);
 	if (!out->reservation) { /* no memory to book it: then it is not promised */
 		out->verdict = RSK_PMA_EXHAUSTED;
@@ -380,6 +369,7 @@ uint64_t rsk_pma_another(struct rsk_pma *a, uint64_t reservation)
 	rsk_ledger_who(&a->ledger, v.service, v.ipv, v.cp_ip, v.uid, &who);
 	if (is_limited(&d, &who) || rsk_ledger_lacks(&a->ledger, v.port, need) != RSK_LEDGER_FITS)
 		return 0;
+	who.priority = v.priority;
 	id = rsk_ledger_reserve(&a->ledger, &who, v.port, need);
 	rsk_pma_watch(a, v.port);
 	return id;

@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rsock/qos.h>
+
 #include "measures.h"
 #include "pm_addr.h"
 
@@ -149,6 +151,14 @@ uint64_t rsk_pma_another(struct rsk_pma *a, uint64_t reservation);
  */
 uint64_t rsk_pma_admit(struct rsk_pma *a, const struct rsk_pma_question *q,
 		       const struct rsk_ledger_need *need, bool there, enum rsk_pma_verdict *why);
+
+/*
+ * The differentiated service of a reserved session, by the present configuration and load; false:
+ * another agent has decided on it, or there is no such reservation, and *out is all zero. The
+ * number changes whenever the answers may.
+ */
+bool rsk_pma_qos(const struct rsk_pma *a, uint64_t reservation, struct rsk_qos *out);
+uint32_t rsk_pma_qos_changes(const struct rsk_pma *a);
 
 /* True if the reservation may still be used: its device is present and takes sessions. */
 bool rsk_pma_stands(const struct rsk_pma *a, uint64_t reservation);

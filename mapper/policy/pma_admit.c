@@ -18,6 +18,7 @@ uint64_t rsk_pma_once_more(struct rsk_pma *a, const struct rsk_ledger_view *v)
 	if (rsk_ledger_lacks(&a->ledger, v->port, v->need) != RSK_LEDGER_FITS)
 		return 0;
 	rsk_ledger_who(&a->ledger, v->service, v->ipv, v->cp_ip, v->uid, &who);
+	who.priority = v->priority;
 	return rsk_ledger_reserve(&a->ledger, &who, v->port, v->need);
 }
 

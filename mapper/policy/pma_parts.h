@@ -30,6 +30,7 @@ struct rsk_pma {
 	struct rsk_pma_observer observer;
 	bool overloaded;
 	int week_minute; /* -1: not known */
+	uint32_t qos_changes;
 	uint64_t events[RSK_PMA_EVENTS];
 	void (*happened)(void *ctx, enum rsk_pma_event event, const char *device); /* or NULL */
 	void *happened_ctx;
@@ -39,6 +40,13 @@ struct rsk_pma {
 void rsk_pma_watch(struct rsk_pma *a, uint32_t port_account);
 void rsk_pma_watch_all(struct rsk_pma *a);
 bool rsk_pma_watch_validate(const struct rsk_pma *a);
+
+/*
+ * pma_qos.c: the rate of a session of that service and priority on that port (RSK_CONF_NONE: of
+ * another agent); @overloaded: this node is.
+ */
+uint64_t rsk_pma_rate(const struct rsk_conf *conf, const struct rsk_conf_service *service,
+		      uint32_t port, unsigned int priority, bool overloaded);
 
 /* @port may be RSK_CONF_NONE: a port that is not in this configuration. */
 static inline uint32_t rsk_pma_port_account(const struct rsk_pma *a, uint32_t port)

@@ -157,6 +157,7 @@ int rsk_pma_reload(struct rsk_pma *a, struct rsk_conf *conf)
 	rsk_conf_free(a->conf);
 	a->bound = b;
 	a->conf = conf;
+	a->qos_changes++;
 	rsk_pma_watch_all(a);
 	rsk_pma_changed(a);
 	return 0;

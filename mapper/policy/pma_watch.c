@@ -143,6 +143,7 @@ static void watch_node(struct rsk_pma *a)
 	if (over == a->overloaded)
 		return;
 	a->overloaded = over;
+	a->qos_changes++;
 	tell(a, over ? RSK_PMA_NODE_OVERLOAD : RSK_PMA_NODE_RELIEF, NULL);
 }
 

@@ -37,6 +37,7 @@ static const struct rule {
 			     RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN },
 	[RSK_LOCAL_UNLINK] = { NEEDS_LINK, 0 },
 	[RSK_LOCAL_PORT_TABLE] = { OF_RSOCKD | NEEDS_NUMBER, 0 },
+	[RSK_LOCAL_QOS] = { OF_RSOCKD | NEEDS_LINK, 0 },
 };
 
 static bool is_address(uint16_t family, const uint8_t ip[static 16])
@@ -81,6 +82,8 @@ int rsk_local_msg_check(const struct rsk_local_msg *m, size_t bytes, bool from_r
 	if ((rule & NEEDS_LINK) && !m->link)
 		return -EPROTO;
 	if ((rule & NEEDS_NUMBER) && (!m->port || m->port >= RSK_PORT_TABLE_OWNER))
+		return -EPROTO;
+	if (m->qos.dscp > RSK_QOS_DSCP_MOST || m->qos.priority > RSK_QOS_PRIORITY_MOST)
 		return -EPROTO;
 	if ((rule & NEEDS_AT) && !at_ok(m))
 		return -EPROTO;

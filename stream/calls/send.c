@@ -82,6 +82,8 @@ ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src
 	ring0 = s->tx.ring_bytes;
 	slots0 = s->tx.ring.slots / RSK_REQUEST_SLOTS;
 	n = rsk_tx_send(&s->tx, &k.c, src, flags);
+	if (n == -EAGAIN && rsk_tx_pace(&s->tx, rsk_now_ns()))
+		n = rsk_tx_send(&s->tx, &k.c, src, flags);
 	on_ring = s->tx.state == RSK_TX_ONRING;
 	if (n == -EAGAIN && on_ring) {
 		rsk_full_want_room(s);

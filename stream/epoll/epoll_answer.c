@@ -56,7 +56,7 @@ static void fall_back_full_later(struct rsk_epoll *e, struct rsk_stream *s)
 	bool full;
 
 	rsk_lock(&s->tx_lock);
-	full = s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx);
+	full = s->tx.state == RSK_TX_ONRING && !rsk_stream_writable(s);
 	at = full ? rsk_stream_full_until(s) : 0;
 	rsk_unlock(&s->tx_lock);
 	if (!full)

@@ -61,7 +61,8 @@ uint64_t rsk_remote_at(const struct rsk_remote_target *t)
 			spare = spare ? spare : w;
 			continue;
 		}
-		if (same_place(&w->target.to, &t->to) && w->state != REQUEST_FAILED)
+		if (same_place(&w->target.to, &t->to) && w->target.dscp == t->dscp &&
+		    w->state != REQUEST_FAILED)
 			return w->nonce;
 	}
 	if (!spare || rsk_progress_start() < 0)

@@ -23,11 +23,12 @@ struct rsk_remote_target {
 	struct rsk_verbs_addr from; /* our RNIC; family 0: any */
 	struct rsk_tuple tuple;	    /* the stream, as we see it */
 	uint64_t handle;	    /* AssocHandle */
+	uint8_t dscp;		    /* of its rails: a link is of one class */
 };
 
 /*
- * Returns the name of the link to that address (rsk_rendezvous_known()); if there is no link, one
- * is requested. 0: none can be had now.
+ * Returns the name of the link to that address, and of that DSCP (rsk_rendezvous_known()); if there
+ * is no link, one is requested. 0: none can be had now.
  */
 uint64_t rsk_remote_at(const struct rsk_remote_target *t);
 

@@ -22,6 +22,7 @@
 #include "tuple.h"
 #include "pending_pairs.h"
 #include "link_requests.h"
+#include "stream_qos.h"
 
 #define LOOK_NS 1000000000u
 #define MESSAGES_AT_ONCE 64
@@ -231,7 +232,7 @@ static bool elsewhere(uint32_t reason)
  */
 static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 {
-	struct rsk_remote_target t = { .tuple = s->tuple, .handle = m->link };
+	struct rsk_remote_target t = { .tuple = s->tuple, .handle = m->link, .dscp = s->qos.dscp };
 	int rc = rsk_remote_accept();
 
 	rsk_stats_set_reason(s->rec, RSK_REASON_MAPPED);
@@ -275,6 +276,17 @@ static void give_back(const struct rsk_local_msg *m)
 		rsk_local_say(&unlink, -1);
 	if (s)
 		rsk_stream_unpin(s);
+}
+
+/* Sent once, so it counts for a stream that is paired, or waits, or is about to. */
+static void serve_by(const struct rsk_local_msg *m)
+{
+	struct rsk_stream *s = stream_of(m);
+
+	if (!s)
+		return;
+	rsk_stream_set_qos(s, m->fd, &m->qos);
+	rsk_stream_unpin(s);
 }
 
 static void answer(const struct rsk_local_msg *m)
@@ -326,6 +338,8 @@ void rsk_local_hear(void)
 			meet(&m, with);
 		else if (m.type == RSK_LOCAL_PORT_TABLE)
 			rsk_reservations_came(with, m.port);
+		else if (m.type == RSK_LOCAL_QOS)
+			serve_by(&m);
 		else
 			answer(&m);
 		if (rc > 0 && m.type != RSK_LOCAL_RENDEZVOUS && with >= 0)

@@ -72,6 +72,8 @@ int rsk_pm_transaction_attach(struct rsk_stream *s, struct rsk_link *l, uint32_t
 		rsk_tx_tag(&s->tx, &rsk_knobs.order);
 		rsk_rx_tag(&s->rx, &l->order);
 	}
+	if (l->remote && s->qos.rate_bps)
+		rsk_tx_set_rate(&s->tx, s->qos.rate_bps, rsk_now_ns());
 	if (l->seg.rail.ops->caps & RSK_FABRIC_SYNC) {
 		atomic_store(&ctl->consumed, s->rx.ring.next);
 		s->rx.credit.consumed = &ctl->consumed;

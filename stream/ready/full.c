@@ -20,6 +20,13 @@ static bool full_too_long(struct rsk_stream *s)
 {
 	uint64_t now = rsk_now_ns();
 
+	/* It is not full: the progress thread wakes the sender when pacing makes room. */
+	if (rsk_tx_paced(&s->tx)) {
+		s->full.since_ns = now;
+		s->full.credit = s->tx.ring.credit;
+		rsk_credit_want(s);
+		return false;
+	}
 	if (!s->full.since_ns || s->full.credit != s->tx.ring.credit) {
 		s->full.since_ns = now;
 		s->full.credit = s->tx.ring.credit;
@@ -78,7 +85,7 @@ bool rsk_stream_fall_back_full(struct rsk_stream *s, int fd)
 	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	rsk_tx_serve(&s->tx, &k.c);
-	moved = s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx) &&
+	moved = s->tx.state == RSK_TX_ONRING && !rsk_stream_writable(s) &&
 		rsk_full_fell_back(s, &k.c);
 	rsk_unlock(&s->tx_lock);
 	if (moved) {

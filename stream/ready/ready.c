@@ -101,7 +101,7 @@ static bool poll_fast_path(struct rsk_stream *s, short events, short *revents)
 	} else {
 		rsk_lock(&s->tx_lock);
 		fast = rsk_tx_on_fast_path(&s->tx);
-		out = rsk_tx_writable(&s->tx);
+		out = rsk_stream_writable(s);
 		rsk_unlock(&s->tx_lock);
 	}
 	*revents = (short)((in ? events & IN_EVENTS : 0) | (out ? events & OUT_EVENTS : 0));
@@ -232,7 +232,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	}
 	if (tx_ring) {
 		rsk_lock(&s->tx_lock);
-		room = rsk_tx_writable(&s->tx);
+		room = rsk_stream_writable(s);
 		tx_ring = s->tx.state == RSK_TX_ONRING;
 		rsk_unlock(&s->tx_lock);
 	}

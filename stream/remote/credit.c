@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * credit.c - the progress thread reads the credit mailboxes of receivers whose senders, here, have
- * a full ring. See credit.h. Only the progress thread runs this, except where a comment says
+ * a full ring, and adds to the rings whose senders are paced (tx.h). See credit.h. Only the progress thread runs this, except where a comment says
  * otherwise. Design: docs/adr/read-path.md.
  */
 #include "credit.h"
@@ -119,7 +119,8 @@ static void look(struct rsk_stream *s, void *arg)
 		return;
 	rsk_lock(&s->tx_lock);
 	if (s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx)) {
-		rc = look_up(c, s);
+		rsk_tx_pace(&s->tx, rsk_now_ns());
+		rc = rsk_tx_paced(&s->tx) ? 0 : look_up(c, s);
 		room = rc == 0 && rsk_tx_writable(&s->tx);
 		c->full = true;
 	} else {

@@ -86,8 +86,7 @@ static void each_stream(void (*each)(struct rsk_stream *s, void *arg), void *arg
  */
 static void go_off(uint8_t why)
 {
-	uint64_t until = rsk_now_ns() +
-			 (why == RSK_TX_STAY_FORK ? OFF_WAIT_FORK_NS : OFF_WAIT_NS);
+	uint64_t until = rsk_now_ns() + (why == RSK_TX_STAY_FORK ? OFF_WAIT_FORK_NS : OFF_WAIT_NS);
 	bool all;
 
 	rsk_pairing_take();

@@ -56,6 +56,8 @@ void rsk_remote_rail_begin(struct rsk_remote_rail *rail)
 	rail->state = RSK_REMOTE_RAIL_COMING;
 	rail->due_ns = rsk_now_ns() + DIAL_NS;
 	if (rc == 0)
+		rsk_rdma_module->rail_dscp(rail->rail, r->target.dscp);
+	if (rc == 0)
 		rc = rsk_rdma_module->rail_connect(rail->rail, &rail->from, &rail->to, &p,
 						   sizeof(p));
 	if (rc < 0)

@@ -18,6 +18,7 @@ void rsk_ring_tx_init(struct rsk_ring_tx *tx, struct rsk_rail *rail, uint64_t of
 				    .next = lap * cells,
 				    .credit = lap * cells,
 				    .told = lap * cells,
+				    .paced_to = UINT64_MAX,
 				    .twice_from = UINT64_MAX,
 				    .data_end = lap * cells,
 				    .restart_step = RSK_RING_PAGE_CELLS };

@@ -44,11 +44,14 @@ struct rsk_ring_tx {
 	struct rsk_rail *rail;
 	uint64_t off;	/* of the ring, in the peer's segment */
 	uint32_t cells; /* a power of two */
-	uint64_t next;	/* index of the next slot to compose */
+	uint32_t restart_step;
+	uint64_t next; /* index of the next slot to compose */
 	/* Cells below this index are known to be free again. */
 	uint64_t credit;
 	/* The credit that the receiver has reported. */
 	uint64_t told;
+	/* No data is put from this index on, whatever the credit: pacing; UINT64_MAX: no limit. */
+	uint64_t paced_to;
 	/*
 	 * Index of the first slot that was put twice, while copies may be under way; UINT64_MAX:
 	 * none.
@@ -59,8 +62,7 @@ struct rsk_ring_tx {
 	uint64_t slots; /* put so far */
 	/* The receiver's next index, a hint and credit; NULL: the ring is never restarted. */
 	const _Atomic(uint64_t) *taken;
-	uint64_t restart_at; /* no restart is tried before this index */
-	uint32_t restart_step;
+	uint64_t restart_at; /* no restart is tried before this index; then restart_step later */
 	/* Range of indexes that the last restart skipped. */
 	uint64_t left_out_from, left_out_to;
 	/* Borrowed: assigns the slots' transaction tags (txn_tags.h); NULL: none. */
@@ -153,10 +155,10 @@ uint32_t rsk_ring_tx_room(const struct rsk_ring_tx *tx);
 /* Cells that are free for data. */
 static inline uint64_t rsk_ring_tx_free(const struct rsk_ring_tx *tx)
 {
-	uint64_t used = tx->next - tx->credit;
-	uint64_t cap = tx->cells - RSK_RING_RESERVE_CELLS;
+	uint64_t to = tx->credit + tx->cells - RSK_RING_RESERVE_CELLS;
 
-	return used < cap ? cap - used : 0;
+	to = to < tx->paced_to ? to : tx->paced_to;
+	return to > tx->next ? to - tx->next : 0;
 }
 
 /* Is there room for one slot of @len (1 to RSK_SLOT_MAX_PAYLOAD) bytes? */

@@ -165,13 +165,15 @@ void rsk_tx_several(struct rsk_tx *tx)
 
 static void renew(struct rsk_tx *tx)
 {
-	uint64_t seed = tx->rail_loss.renew_seed, slots = tx->ring.slots;
+	uint64_t seed = tx->rail_loss.renew_seed;
+	struct rsk_ring_tx former = tx->ring;
 	struct rsk_control_word m;
 
 	tx->rail_loss.renew_seed = 0;
 	rsk_ring_tx_init(&tx->ring, tx->ring.rail, tx->ring.off, tx->ring.cells,
 			 rsk_ring_first_lap(seed));
-	tx->ring.slots = slots;
+	tx->ring.slots = former.slots;
+	rsk_tx_pace_moved(tx, &former);
 	rsk_key_init(&tx->key, seed);
 	/*
 	 * As in rsk_rx_renew(): an answer with our key that is already there counts as new; one of

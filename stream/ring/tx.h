@@ -142,6 +142,12 @@ struct rsk_tx {
 		uint64_t off;		      /* in the peer's segment */
 		struct rsk_control_word word; /* as last put */
 	} own;
+	/* Of pacing (rsk_tx_pace()); valid while bps is not 0. */
+	struct {
+		uint64_t bps;
+		/* At that time data could be put up to that index. */
+		uint64_t base_ns, base;
+	} pace;
 	/* Of the transaction tags. */
 	struct {
 		struct rsk_order_form form; /* if there are several rails; width 0: none */
@@ -286,6 +292,19 @@ bool rsk_tx_secure(struct rsk_tx *tx);
  * peer's memory.
  */
 uint64_t rsk_tx_under_way(const struct rsk_tx *tx);
+
+/*
+ * rsk_tx_set_rate - from now on the ring takes at most @bps bits per second (0: any number): a token
+ * bucket whose tokens are cells, frames included, and that holds a tenth of a second's. Between
+ * calls of rsk_tx_pace() nothing is added; it returns whether there is more room than before. The
+ * time is monotonic. A ring without room for that reason alone is not full: rsk_tx_paced().
+ */
+void rsk_tx_set_rate(struct rsk_tx *tx, uint64_t bps, uint64_t now_ns);
+bool rsk_tx_pace(struct rsk_tx *tx, uint64_t now_ns);
+static inline bool rsk_tx_paced(const struct rsk_tx *tx)
+{
+	return tx->ring.paced_to < tx->ring.credit + tx->ring.cells - RSK_RING_RESERVE_CELLS;
+}
 
 /* Would rsk_tx_send() take a byte for the ring? (On TCP: ask the kernel.) */
 bool rsk_tx_writable(const struct rsk_tx *tx);

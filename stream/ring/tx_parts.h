@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tx_parts.h - what tx.c (states), tx_send.c (sending) and tx_retransmit.c (retransmission)
- * share of struct rsk_tx. Only these include it; the caller holds the lock of the direction.
+ * tx_parts.h - what tx.c (states), tx_send.c (sending), tx_retransmit.c (retransmission) and
+ * tx_pace.c (pacing) share of struct rsk_tx. Only these include it; the caller holds the lock of the
+ * direction.
  */
 #ifndef RSK_TX_PARTS_H
 #define RSK_TX_PARTS_H
@@ -14,6 +15,11 @@ static inline int rsk_tx_put_word(struct rsk_tx *tx)
 	return rsk_control_word_put(tx->ring.rail, tx->own.off, &tx->key, RSK_CONTROL_WORD_TX,
 				    &tx->own.word);
 }
+
+/* How many free cells make a ring writable that was full. */
+uint64_t rsk_tx_low(const struct rsk_tx *tx);
+/* The ring goes on at another index than @from, as it was before: so does pacing. */
+void rsk_tx_pace_moved(struct rsk_tx *tx, const struct rsk_ring_tx *from);
 
 /* Apply the receiver's FALLBACK_RX, or QUIESCED. Return 0; -EAGAIN: not now; -EPROTO. */
 int rsk_tx_on_fallback_rx(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m);

@@ -104,6 +104,6 @@ ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_tcp *c, struct rsk_iovcur *src
 bool rsk_tx_writable(const struct rsk_tx *tx)
 {
 	/* As TCP does: writable again only when a good part is free, not for every cell. */
-	return tx->state == RSK_TX_ONRING && rsk_ring_tx_free(&tx->ring) >= tx->ring.cells / 4 &&
+	return tx->state == RSK_TX_ONRING && rsk_ring_tx_free(&tx->ring) >= rsk_tx_low(tx) &&
 	       (!tx->ring.order || rsk_order_tx_ready(tx->ring.order));
 }

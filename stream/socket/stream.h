@@ -238,6 +238,17 @@ static inline bool rsk_stream_enough_room(const struct rsk_stream *s)
 	return s->rx.credit.sent >= at || s->rx.state != RSK_RX_ONRING;
 }
 
+/*
+ * Whether the ring has room for a sender that waits for it, with what pacing adds until now.
+ * tx_lock is held.
+ */
+static inline bool rsk_stream_writable(struct rsk_stream *s)
+{
+	if (__builtin_expect(s->tx.pace.bps != 0, 0))
+		rsk_tx_pace(&s->tx, rsk_now_ns());
+	return rsk_tx_writable(&s->tx);
+}
+
 /* abort.c: the kernel's view of a connection that was aborted. No lock of the stream is held. */
 short rsk_stream_ends_shown(int fd); /* POLLHUP, POLLERR, POLLNVAL as the kernel reports them */
 /*

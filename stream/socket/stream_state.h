@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include <rsock/qos.h>
 #include <rsock/tuple.h>
 
 #include "kin.h"
@@ -265,6 +266,7 @@ struct rsk_stream {
 		uint64_t repropose_work; /* no proposal before this amount of work */
 		uint32_t fallbacks;
 	} full;
+	struct rsk_qos qos; /* as rsockd has told; the pairing lock */
 };
 
 /*

@@ -122,6 +122,10 @@ static int rail_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *f
 	return 0;
 }
 
+static void rail_dscp(struct rsk_verbs_rail *r, uint8_t dscp)
+{
+}
+
 static void rail_break(struct rsk_verbs_rail *r)
 {
 	r->connecting = false;
@@ -199,6 +203,7 @@ static const struct rsk_verbs_module module = {
 	.poll = poll_nothing,
 	.addresses = addresses,
 	.rail_new = rail_new,
+	.rail_dscp = rail_dscp,
 	.rail_connect = rail_connect,
 	.rail_break = rail_break,
 	.rail_end = rail_end,

@@ -54,6 +54,7 @@ Test(local_msg, who_may_say_what)
 		[RSK_LOCAL_RENDEZVOUS] = true,
 		[RSK_LOCAL_ANSWER] = true,
 		[RSK_LOCAL_PORT_TABLE] = true,
+		[RSK_LOCAL_QOS] = true,
 	};
 
 	for (uint32_t type = 1; type < RSK_LOCAL_TYPES; type++)
@@ -97,6 +98,16 @@ Test(local_msg, a_number_at_a_port_table)
 		what;                                                                              \
 		cr_assert_eq(check(&m, from), 0, #type ": " #what);                                \
 	} while (0)
+
+Test(local_msg, differentiated_service)
+{
+	RIGHT(RSK_LOCAL_QOS, OF_RSOCKD, m.qos.rate_bps = UINT64_MAX);
+	RIGHT(RSK_LOCAL_QOS, OF_RSOCKD, m.qos.dscp = RSK_QOS_DSCP_MOST);
+	WRONG(RSK_LOCAL_QOS, OF_RSOCKD, m.qos.dscp = RSK_QOS_DSCP_MOST + 1);
+	RIGHT(RSK_LOCAL_QOS, OF_RSOCKD, m.qos.priority = RSK_QOS_PRIORITY_MOST);
+	WRONG(RSK_LOCAL_QOS, OF_RSOCKD, m.qos.priority = RSK_QOS_PRIORITY_MOST + 1);
+	WRONG(RSK_LOCAL_QOS, OF_RSOCKD, m.link = 0);
+}
 
 Test(local_msg, of_every_message)
 {

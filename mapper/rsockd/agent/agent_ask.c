@@ -273,6 +273,23 @@ bool rsk_agent_decide(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 	return consult(a, q, &key, out, decided, user);
 }
 
+void rsk_agent_qos(const struct rsk_agent_ask *a, uint64_t reservation, struct rsk_qos *out)
+{
+	bool ours = rsk_pma_qos(a->pma, reservation, out);
+	const struct rsk_ask_answer *said;
+	struct rsk_ask_key key;
+
+	if (mode_of(a) == RSK_CONF_PMA_LOCAL ||
+	    !rsk_ask_of(&a->link->ask, reservation, &key, &said))
+		return;
+	if (!ours || mode_of(a) == RSK_CONF_PMA_CENTRAL)
+		*out = (struct rsk_qos){ .rate_bps = said->rate_bps,
+					 .dscp = said->dscp,
+					 .priority = said->priority };
+	else if (said->rate_bps && (!out->rate_bps || said->rate_bps < out->rate_bps))
+		out->rate_bps = said->rate_bps;
+}
+
 void rsk_agent_forget(struct rsk_agent_ask *a, const void *user)
 {
 	struct rsk_agent_waiting *w;

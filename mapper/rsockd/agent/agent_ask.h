@@ -39,6 +39,13 @@ typedef void rsk_agent_decided(void *user, const struct rsk_pma_answer *answer);
  */
 bool rsk_agent_decide(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 		      struct rsk_pma_answer *out, rsk_agent_decided *decided, void *user);
+
+/*
+ * The differentiated service of a session that holds @reservation, as it is now; all zero: nothing
+ * is decided. In mode "both" the lower rate of the two holds, and the rest is our own decision.
+ */
+void rsk_agent_qos(const struct rsk_agent_ask *a, uint64_t reservation, struct rsk_qos *out);
+
 /* Drops the decided() call that is due to @user. */
 void rsk_agent_forget(struct rsk_agent_ask *a, const void *user);
 

@@ -304,6 +304,9 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 
 	rsk_streams_read(&l->streams, rsk_clock_ns());
 	l->count.unused += unused;
+	if (l->sessions.n)
+		rsk_agent_measure(l->agent, rsk_clock_ns());
+	rsk_local_qos_sweep(l);
 	for (struct rsk_local_process *p = unused ? l->processes : NULL; p; p = p->hh.next)
 		rsk_local_lookup_on(l, p);
 	rsk_local_users_forgive(l);
@@ -323,6 +326,7 @@ static int measure_from_now_on(struct rsk_local *l)
 
 int rsk_local_reloaded(struct rsk_local *l)
 {
+	rsk_local_qos_sweep(l);
 	return rsk_first_contact_write(l->first, l->settings);
 }
 

@@ -79,6 +79,8 @@ struct rsk_local {
 	struct rsk_listener_watches listener_watches;
 	struct rsk_streams streams;
 	struct rsk_sessions sessions; /* of the ledger, for streams of these processes */
+	uint32_t qos_changes;	      /* rsk_pma_qos_changes(), when all were told last */
+	bool qos_due;		      /* a process could not be told */
 	struct rsk_port_tables port_tables;
 	struct rsk_local_told *told; /* list: streams for which policy is asked again */
 	struct rsk_local_counters count;

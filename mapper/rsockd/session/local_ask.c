@@ -53,8 +53,7 @@ static bool hold(const struct rsk_map *map, const struct rsk_local_process *p)
 
 	return map->outcome == RSK_PM_MAPPED && map->mapping.handle && map->req.cp_port && p &&
 	       (p->rail || p->able) &&
-	       rsk_local_promise(p->l, p, map->mapping.handle, q->end.cookie,
-				 map->answer.reservation);
+	       rsk_local_promise(p->l, p, map->mapping.handle, &q->end, map->answer.reservation);
 }
 
 const struct rsk_rendezvous_table_end *
@@ -102,6 +101,9 @@ static void answered(struct rsk_map *map)
 	}
 	if (p)
 		p->asked--;
+	/* First, since the process chooses a link of that DSCP when it has the answer. */
+	if (held && !q->quiet)
+		rsk_local_qos(l, p, m.link);
 	if (p && !q->quiet)
 		told = rsk_local_tell(l, p, &m, -1);
 	if (held && !told)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * local_parts.h - declarations that local.c, local_process.c, local_user.c, local_ask.c,
- * local_rendezvous.c, rails.c and port_tables.c share. No other file includes it.
+ * local_rendezvous.c, qos.c, rails.c and port_tables.c share. No other file includes it.
  */
 #ifndef RSK_LOCAL_PARTS_H
 #define RSK_LOCAL_PARTS_H
@@ -137,14 +137,21 @@ void rsk_local_link(struct rsk_local *l, struct rsk_local_process *p,
 void rsk_local_unlink(struct rsk_local *l, struct rsk_local_process *p,
 		      const struct rsk_local_msg *m);
 /*
- * A mapping was answered to the process: holds the reservation until a stream uses it. False: there
- * is no room.
+ * A mapping was answered to the process, for its end @end: holds the reservation until a stream
+ * uses it. False: there is no room.
  */
 bool rsk_local_promise(struct rsk_local *l, const struct rsk_local_process *p, uint64_t link,
-		       uint64_t cookie, uint64_t reservation);
+		       const struct rsk_rendezvous_table_end *end, uint64_t reservation);
 void rsk_local_rails_open(struct rsk_local *l);
 void rsk_local_rails_gone(struct rsk_local *l, struct rsk_local_process *p);
 void rsk_local_rails_close(struct rsk_local *l);
+
+/*
+ * qos.c: tells the process which differentiated service its session of that mapping gets, unless
+ * that is what it was told last; and the same for all sessions, if policy or load have changed.
+ */
+void rsk_local_qos(struct rsk_local *l, struct rsk_local_process *p, uint64_t link);
+void rsk_local_qos_sweep(struct rsk_local *l);
 
 /* local_rendezvous.c: a checked LOOKUP. */
 void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,

@@ -59,22 +59,34 @@ static void release(void *ctx, uint64_t reservation)
 	rsk_pma_release(l->agent->pma, reservation);
 }
 
-static bool take(struct rsk_local *l, const struct rsk_local_process *p, uint64_t link,
-		 uint64_t cookie, uint64_t reservation, bool used)
+/*
+ * The session of the stream that @m names, which uses its mapping. @again: an earlier daemon may
+ * have told the process what service it gets.
+ */
+static bool take(struct rsk_local *l, const struct rsk_local_process *p,
+		 const struct rsk_local_msg *m, uint64_t reservation, bool again)
 {
-	const struct rsk_session new = { .link = link,
+	const struct rsk_session new = { .link = m->link,
 					 .process = p->number,
-					 .used = used,
-					 .cookie = cookie,
-					 .reservation = reservation };
+					 .used = true,
+					 .fd = m->fd,
+					 .cookie = m->cookie,
+					 .reservation = reservation,
+					 .qos.dscp = again ? UINT8_MAX : 0 };
 
 	return rsk_sessions_add(&l->sessions, &new, rsk_clock_ns()) == 0;
 }
 
 bool rsk_local_promise(struct rsk_local *l, const struct rsk_local_process *p, uint64_t link,
-		       uint64_t cookie, uint64_t reservation)
+		       const struct rsk_rendezvous_table_end *end, uint64_t reservation)
 {
-	return take(l, p, link, cookie, reservation, false);
+	const struct rsk_session new = { .link = link,
+					 .process = p->number,
+					 .fd = end->fd,
+					 .cookie = end->cookie,
+					 .reservation = reservation };
+
+	return rsk_sessions_add(&l->sessions, &new, rsk_clock_ns()) == 0;
 }
 
 static void settle(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m,
@@ -90,6 +102,8 @@ static void settle(struct rsk_local *l, struct rsk_local_process *p, const struc
 	l->count.links_refused += why != RSK_REASON_MAPPED;
 	if (why != RSK_REASON_MAPPED || !(m->flags & RSK_LOCAL_CONNECTING))
 		rsk_local_tell(l, p, &a, -1);
+	if (why == RSK_REASON_MAPPED)
+		rsk_local_qos(l, p, m->link);
 }
 
 /* ---- the connecting end ---- */
@@ -146,7 +160,7 @@ static enum rsk_reason let_in(struct rsk_local *l, const struct rsk_local_proces
 	reservation = rsk_agent_link(l->agent, &name, &at, m->from_ip);
 	if (!reservation)
 		return RSK_REASON_NOT_HOLDER;
-	if (!take(l, p, m->link, m->cookie, reservation, true)) {
+	if (!take(l, p, m, reservation, false)) {
 		rsk_pma_release(l->agent->pma, reservation);
 		return RSK_REASON_MEMORY;
 	}
@@ -185,8 +199,7 @@ static void told_decided(void *user, const struct rsk_pma_answer *answer)
 		rsk_pma_release(l->agent->pma, answer->reservation);
 		why = RSK_REASON_NO_RNIC;
 	}
-	if (why == RSK_REASON_MAPPED &&
-	    (!p || !take(l, p, t->m.link, t->m.cookie, answer->reservation, true))) {
+	if (why == RSK_REASON_MAPPED && (!p || !take(l, p, &t->m, answer->reservation, true))) {
 		rsk_pma_release(l->agent->pma, answer->reservation);
 		why = RSK_REASON_MEMORY;
 	}
