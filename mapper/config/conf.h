@@ -58,6 +58,22 @@ struct rsk_conf_pma {
 	struct rsk_central_config central_agent;
 };
 
+struct rsk_conf_endpoint {
+	const char *url, *host; /* the host is without brackets */
+	uint16_t port;
+	bool tls, is_name; /* is_name: the host is a name, not an address */
+};
+
+/* The store that many hosts share: etcd. Paths and names that are NULL: none. */
+struct rsk_conf_cluster {
+	struct rsk_conf_endpoint *endpoints;
+	size_t n_endpoints; /* 0: there is no cluster */
+	const char *prefix; /* of all keys; ends without '/' */
+	const char *ca, *certificate, *key;
+	const char *user, *password_file;
+	uint64_t timeout_ns; /* of one call */
+};
+
 #define RSK_CONF_ANY_USER UINT32_MAX
 
 /*
@@ -98,6 +114,7 @@ struct rsk_conf_daemon {
 	struct rsk_pmsp_config pmsp; /* the daemon sets its seed */
 	struct rsk_pm_client_config client;
 	struct rsk_conf_pma pma;
+	struct rsk_conf_cluster cluster;
 };
 
 enum rsk_conf_qos {
@@ -307,6 +324,16 @@ int rsk_conf_parse(const char *text, size_t len, struct rsk_conf **out, char *er
 struct rsk_discovered;
 int rsk_conf_parse_with(const char *text, size_t len, const struct rsk_discovered *found,
 			struct rsk_conf **out, char *error, size_t n);
+/*
+ * The same, with a document of the cluster over it: its services, functions and rules are in force
+ * instead of those of @text, and its aggregates beside those of @text, except those of which this
+ * host knows no RNIC. A document has no other keys. An error of the document begins with the path
+ * of its keys, like any other.
+ */
+#define RSK_CONF_DOCUMENT_MOST 262144u /* bytes */
+int rsk_conf_parse_shared(const char *text, size_t len, const char *document, size_t document_len,
+			  const struct rsk_discovered *found, struct rsk_conf **out, char *error,
+			  size_t n);
 /* Reads a file's text; the caller frees it. Errors as rsk_conf_load(). */
 int rsk_conf_read(const char *path, char **text, size_t *len, char *error, size_t n);
 /*

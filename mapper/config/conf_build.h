@@ -18,6 +18,8 @@ struct rsk_conf_build {
 	const struct rsk_raw_conf *raw;
 	/* Discovered RNICs, or NULL; borrowed */
 	const struct rsk_discovered *found;
+	/* The first aggregates of @raw are the host's own; the others are the cluster's */
+	unsigned int own_aggregates;
 	char *error; /* borrowed */
 	size_t n;
 	/* For each port: the aggregate that counted it last, + 1 */
@@ -79,6 +81,7 @@ int rsk_conf_take_when(struct rsk_conf_build *b, const char *where, const struct
 
 int rsk_conf_build_daemon(struct rsk_conf_build *b);
 int rsk_conf_build_pma(struct rsk_conf_build *b); /* after the daemon */
+int rsk_conf_build_cluster(struct rsk_conf_build *b);
 int rsk_conf_build_devices(struct rsk_conf_build *b);
 int rsk_conf_build_services(struct rsk_conf_build *b);
 int rsk_conf_build_rules(struct rsk_conf_build *b);

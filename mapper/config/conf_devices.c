@@ -183,6 +183,15 @@ static int add_members(struct rsk_conf_build *b, const char *where, struct rsk_c
 	return rc;
 }
 
+static bool knows_any(const struct rsk_conf_build *b, const struct rsk_raw_list *over)
+{
+	for (unsigned int i = 0; i < over->n; i++)
+		if (rsk_conf_find(b->c, RSK_CONF_RNICS, over->v[i]) != RSK_CONF_NONE ||
+		    rsk_conf_find(b->c, RSK_CONF_PORTS, over->v[i]) != RSK_CONF_NONE)
+			return true;
+	return false;
+}
+
 static int take_aggregate(struct rsk_conf_build *b, unsigned int i)
 {
 	const struct rsk_raw_aggregate *raw = &b->raw->aggregates[i];
@@ -191,7 +200,10 @@ static int take_aggregate(struct rsk_conf_build *b, unsigned int i)
 	size_t most = 0;
 	int rc;
 
-	snprintf(where, sizeof(where), "aggregates[%u] (%.64s)", i, raw->address);
+	if (i >= b->own_aggregates && !knows_any(b, &raw->over))
+		return 0; /* it is of other hosts */
+	snprintf(where, sizeof(where), "aggregates[%u] (%.64s)",
+		 i < b->own_aggregates ? i : i - b->own_aggregates, raw->address);
 	if (rsk_conf_ip(raw->address, &a->address) < 0)
 		return rsk_conf_wrong(b, where, "address: not an IP address");
 	for (unsigned int k = 0; k < raw->over.n; k++) {

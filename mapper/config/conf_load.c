@@ -16,8 +16,8 @@
 static int build(struct rsk_conf_build *b)
 {
 	static int (*const sections[])(struct rsk_conf_build *) = {
-		rsk_conf_build_daemon,	 rsk_conf_build_pma,   rsk_conf_build_devices,
-		rsk_conf_build_services, rsk_conf_build_rules,
+		rsk_conf_build_daemon,	rsk_conf_build_pma,	 rsk_conf_build_cluster,
+		rsk_conf_build_devices, rsk_conf_build_services, rsk_conf_build_rules,
 	};
 	int rc = 0;
 
@@ -26,10 +26,12 @@ static int build(struct rsk_conf_build *b)
 	return rc;
 }
 
-static int make(const struct rsk_raw_conf *raw, const struct rsk_discovered *found,
-		struct rsk_conf **out, char *error, size_t n)
+static int make(const struct rsk_raw_conf *raw, unsigned int own_aggregates,
+		const struct rsk_discovered *found, struct rsk_conf **out, char *error, size_t n)
 {
-	struct rsk_conf_build b = { .raw = raw, .found = found, .error = error, .n = n };
+	struct rsk_conf_build b = {
+		.raw = raw, .own_aggregates = own_aggregates, .found = found, .error = error, .n = n
+	};
 	int rc;
 
 	b.c = calloc(1, sizeof(*b.c));
@@ -43,21 +45,76 @@ static int make(const struct rsk_raw_conf *raw, const struct rsk_discovered *fou
 	return rc;
 }
 
-int rsk_conf_parse_with(const char *text, size_t len, const struct rsk_discovered *found,
-			struct rsk_conf **out, char *error, size_t n)
+/* Builds @own, with @shared (NULL: none) over it. */
+static int make_both(const struct rsk_raw_conf *own, const struct rsk_raw_conf *shared,
+		     const struct rsk_discovered *found, struct rsk_conf **out, char *error,
+		     size_t n)
+{
+	struct rsk_raw_conf both = *own;
+	struct rsk_raw_aggregate *all;
+	int rc;
+
+	if (!shared)
+		return make(own, own->n_aggregates, found, out, error, n);
+	all = calloc((size_t)own->n_aggregates + shared->n_aggregates + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	if (own->n_aggregates)
+		memcpy(all, own->aggregates, own->n_aggregates * sizeof(*all));
+	if (shared->n_aggregates)
+		memcpy(all + own->n_aggregates, shared->aggregates,
+		       shared->n_aggregates * sizeof(*all));
+	both.aggregates = all;
+	both.n_aggregates += shared->n_aggregates;
+	both.services = shared->services;
+	both.n_services = shared->n_services;
+	both.functions = shared->functions;
+	both.n_functions = shared->n_functions;
+	both.rules = shared->rules;
+	both.n_rules = shared->n_rules;
+	rc = make(&both, own->n_aggregates, found, out, error, n);
+	free(all);
+	return rc;
+}
+
+static int parse_document(const char *text, size_t len, struct rsk_raw_conf **out, char *error,
+			  size_t n)
+{
+	int rc = rsk_raw_parse_document(text, len, out, error, n);
+
+	if (rc == 0 && !*out) {
+		snprintf(error, n, "the document is empty");
+		rc = -EINVAL;
+	}
+	return rc;
+}
+
+int rsk_conf_parse_shared(const char *text, size_t len, const char *document, size_t document_len,
+			  const struct rsk_discovered *found, struct rsk_conf **out, char *error,
+			  size_t n)
 {
 	static const struct rsk_raw_conf nothing;
-	struct rsk_raw_conf *raw;
+	struct rsk_raw_conf *own, *shared = NULL;
 	int rc;
 
 	if (n)
 		*error = 0;
-	rc = rsk_raw_parse(text, len, &raw, error, n);
+	rc = rsk_raw_parse(text, len, &own, error, n);
+	if (rc == 0 && document)
+		rc = parse_document(document, document_len, &shared, error, n);
 	if (rc == 0)
-		rc = make(raw ? raw : &nothing, found, out, error, n);
-	if (raw)
-		rsk_raw_free(raw);
+		rc = make_both(own ? own : &nothing, shared, found, out, error, n);
+	if (own)
+		rsk_raw_free(own);
+	if (shared)
+		rsk_raw_free(shared);
 	return rc;
+}
+
+int rsk_conf_parse_with(const char *text, size_t len, const struct rsk_discovered *found,
+			struct rsk_conf **out, char *error, size_t n)
+{
+	return rsk_conf_parse_shared(text, len, NULL, 0, found, out, error, n);
 }
 
 int rsk_conf_parse(const char *text, size_t len, struct rsk_conf **out, char *error, size_t n)

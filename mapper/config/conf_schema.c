@@ -246,6 +246,25 @@ static const cyaml_schema_field_t pma_fields[] = {
 		CYAML_FIELD_END
 };
 
+#define T struct rsk_raw_tls
+static const cyaml_schema_field_t tls_fields[] = { TEXT("ca", T, ca),
+						   TEXT("certificate", T, certificate),
+						   TEXT("key", T, key), CYAML_FIELD_END };
+#undef T
+
+#define K struct rsk_raw_cluster
+static const cyaml_schema_field_t cluster_fields[] = {
+	CYAML_FIELD_SEQUENCE_COUNT("etcd", CYAML_FLAG_POINTER, K, etcd.v, etcd.n, &text_value, 1,
+				   MOST),
+	TEXT("prefix", K, prefix),
+	TEXT("user", K, user),
+	TEXT("password-file", K, password_file),
+	TEXT("timeout", K, timeout),
+	SECTION("tls", K, tls, tls_fields),
+	CYAML_FIELD_END
+};
+#undef K
+
 static const cyaml_schema_field_t vouch_fields[] = {
 	CYAML_FIELD_SEQUENCE_COUNT("users", CYAML_FLAG_POINTER, struct rsk_raw_vouch, users.v,
 				   users.n, &text_value, 1, MOST),
@@ -257,27 +276,48 @@ static const cyaml_schema_value_t vouch_value = {
 
 static const cyaml_strval_t softs[] = { { "decline", 0 }, { "use", 1 } };
 #define C struct rsk_raw_conf
+/*
+ * The policy, which a document of the cluster can have, too. A missing list of rules is not an
+ * empty one: an empty list would refuse everything, which has to be written as a rule.
+ */
+#define POLICY_FIELDS                                                                              \
+	LIST("aggregates", C, aggregates, &aggregate_value),                                       \
+		LIST("services", C, services, &service_value),                                     \
+		LIST("functions", C, functions, &function_value),                                  \
+		CYAML_FIELD_SEQUENCE_COUNT("rules", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, C,   \
+					   rules, n_rules, &rule_value, 1, MOST)
+
+static const cyaml_schema_field_t document_fields[] = { POLICY_FIELDS, CYAML_FIELD_END };
+static const cyaml_schema_value_t document_value = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct rsk_raw_conf, document_fields),
+};
+
 static const cyaml_schema_field_t conf_fields[] = {
-	TEXT("node", C, node), TEXT("user", C, user), TEXT("control", C, control),
-	TEXT("state", C, state), TEXT("metrics", C, metrics), TEXT("rdma-ports", C, rdma_ports),
-	TEXT("local", C, local), TEXTS("ask-first", C, ask_first),
-	TEXT("ask-first-time", C, ask_first_time), LIST("vouch", C, vouch, &vouch_value),
-	TEXTS("listen", C, listen), TEXTS("redirects-from", C, redirects_from),
+	TEXT("node", C, node),
+	TEXT("user", C, user),
+	TEXT("control", C, control),
+	TEXT("state", C, state),
+	TEXT("metrics", C, metrics),
+	TEXT("rdma-ports", C, rdma_ports),
+	TEXT("local", C, local),
+	TEXTS("ask-first", C, ask_first),
+	TEXT("ask-first-time", C, ask_first_time),
+	LIST("vouch", C, vouch, &vouch_value),
+	TEXTS("listen", C, listen),
+	TEXTS("redirects-from", C, redirects_from),
 	CYAML_FIELD_ENUM("soft-rdma", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, C, use_soft, softs,
 			 CYAML_ARRAY_LEN(softs)),
-	FLAG("discover-devices", C, discover), FLAG("watch-devices", C, watch_devices),
-	SECTION("pmsp", C, pmsp, pmsp_fields), SECTION("pma", C, pma, pma_fields),
-	SECTION("client", C, client, client_fields), SECTION("limits", C, limits, limits_fields),
-	SECTION("overload", C, overload, overload_fields), SECTION("rails", C, rails, rails_fields),
-	LIST("rnics", C, rnics, &rnic_value), LIST("aggregates", C, aggregates, &aggregate_value),
-	LIST("services", C, services, &service_value),
-	LIST("functions", C, functions, &function_value),
-	/*
-	 * A missing list of rules is not an empty one: an empty list would refuse everything, which
-	 * has to be written as a rule.
-	 */
-	CYAML_FIELD_SEQUENCE_COUNT("rules", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, C, rules,
-				   n_rules, &rule_value, 1, MOST),
+	FLAG("discover-devices", C, discover),
+	FLAG("watch-devices", C, watch_devices),
+	SECTION("pmsp", C, pmsp, pmsp_fields),
+	SECTION("pma", C, pma, pma_fields),
+	SECTION("client", C, client, client_fields),
+	SECTION("limits", C, limits, limits_fields),
+	SECTION("overload", C, overload, overload_fields),
+	SECTION("rails", C, rails, rails_fields),
+	SECTION("cluster", C, cluster, cluster_fields),
+	LIST("rnics", C, rnics, &rnic_value),
+	POLICY_FIELDS,
 	CYAML_FIELD_END
 };
 #undef C
@@ -376,7 +416,8 @@ static int look_over(const char *text, size_t len, int *documents, char *error, 
 	return rc;
 }
 
-int rsk_raw_parse(const char *text, size_t len, struct rsk_raw_conf **out, char *error, size_t n)
+static int parse(const cyaml_schema_value_t *schema, const char *text, size_t len, size_t most,
+		 struct rsk_raw_conf **out, char *error, size_t n)
 {
 	struct complaint c = { 0 };
 	cyaml_data_t *data = NULL;
@@ -385,15 +426,14 @@ int rsk_raw_parse(const char *text, size_t len, struct rsk_raw_conf **out, char 
 	int documents, rc;
 
 	*out = NULL;
-	if (len > MOST_BYTES) {
+	if (len > most) {
 		snprintf(error, n, "%zu bytes are too many", len);
 		return -EINVAL;
 	}
 	rc = look_over(text, len, &documents, error, n);
 	if (rc < 0 || !documents)
 		return rc;
-	err = cyaml_load_data((const uint8_t *)text, len, config(&c, &to), &conf_value, &data,
-			      NULL);
+	err = cyaml_load_data((const uint8_t *)text, len, config(&c, &to), schema, &data, NULL);
 	if (err == CYAML_OK) {
 		*out = data;
 		return 0;
@@ -403,6 +443,18 @@ int rsk_raw_parse(const char *text, size_t len, struct rsk_raw_conf **out, char 
 	return err == CYAML_ERR_OOM ? -ENOMEM : -EINVAL;
 }
 
+int rsk_raw_parse(const char *text, size_t len, struct rsk_raw_conf **out, char *error, size_t n)
+{
+	return parse(&conf_value, text, len, MOST_BYTES, out, error, n);
+}
+
+int rsk_raw_parse_document(const char *text, size_t len, struct rsk_raw_conf **out, char *error,
+			   size_t n)
+{
+	return parse(&document_value, text, len, RSK_CONF_DOCUMENT_MOST, out, error, n);
+}
+
+/* Frees a document, too: what its schema lacks is NULL in it. */
 void rsk_raw_free(struct rsk_raw_conf *raw)
 {
 	struct complaint c = { 0 };

@@ -148,6 +148,16 @@ struct rsk_raw_pma {
 };
 #undef RSK_RAW_FIELD
 
+struct rsk_raw_tls {
+	char *ca, *certificate, *key;
+};
+
+struct rsk_raw_cluster {
+	struct rsk_raw_list etcd;
+	char *prefix, *user, *password_file, *timeout;
+	struct rsk_raw_tls *tls;
+};
+
 struct rsk_raw_vouch {
 	struct rsk_raw_list users, ports;
 };
@@ -161,6 +171,7 @@ struct rsk_raw_conf {
 	struct rsk_raw_pmsp *pmsp;
 	struct rsk_raw_client *client;
 	struct rsk_raw_pma *pma;
+	struct rsk_raw_cluster *cluster;
 	struct rsk_raw_limits *limits;
 	struct rsk_raw_overload *overload;
 	struct rsk_raw_rails *rails;
@@ -175,6 +186,9 @@ struct rsk_raw_conf {
 
 /* Returns 0, -EINVAL (@error says where and why) or -ENOMEM. *out is NULL if the text is empty. */
 int rsk_raw_parse(const char *text, size_t len, struct rsk_raw_conf **out, char *error, size_t n);
+/* The same for a document of the cluster, which has only some of the keys: conf.h. */
+int rsk_raw_parse_document(const char *text, size_t len, struct rsk_raw_conf **out, char *error,
+			   size_t n);
 void rsk_raw_free(struct rsk_raw_conf *raw);
 
 #endif
