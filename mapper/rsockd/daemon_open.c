@@ -288,6 +288,20 @@ static int open_devices(struct rsk_daemon *d, int *watched)
 	return rc == -ENOMEM ? rc : 0;
 }
 
+static int open_cluster(struct rsk_daemon *d, char *error, size_t n)
+{
+	char why[400];
+
+	if (!d->settings.cluster.n_endpoints)
+		return 0;
+	d->cluster =
+		rsk_cluster_open(d->base, &d->settings, rsk_daemon_document, d, why, sizeof(why));
+	if (d->cluster)
+		return 0;
+	snprintf(error, n, "the cluster: %s", why);
+	return -EIO;
+}
+
 int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, size_t n)
 {
 	struct rsk_conf *conf;
@@ -321,7 +335,8 @@ int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, si
 		return fail(error, n, rc, "the state directory", "");
 	rsk_events_open(d->pma);
 	rsk_daemon_devices(d);
-	return open_sockets(d, error, n);
+	rc = open_sockets(d, error, n);
+	return rc < 0 ? rc : open_cluster(d, error, n);
 }
 
 int rsk_daemon_run(struct rsk_daemon *d)
@@ -337,6 +352,7 @@ int rsk_daemon_run(struct rsk_daemon *d)
 void rsk_daemon_close(struct rsk_daemon *d)
 {
 	rsk_api_close(d);
+	rsk_cluster_close(d->cluster);
 	rsk_agent_fini(&d->agent);
 	rsk_pma_link_close(&d->link);
 	rsk_pma_serve_close(&d->serve_pma);
@@ -362,5 +378,6 @@ void rsk_daemon_close(struct rsk_daemon *d)
 	if (d->pma)
 		rsk_pma_free(d->pma);
 	free(d->conf_text);
+	free(d->document_text);
 	*d = (struct rsk_daemon){ .load.fd = -1, .state.dir = -1 };
 }

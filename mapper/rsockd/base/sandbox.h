@@ -22,5 +22,7 @@ int rsk_sandbox_drop(const char *user);
  * calls in the table of sandbox.c; others fail with EPERM. Returns 0 or -errno.
  */
 int rsk_sandbox_filter(void);
+/* The same, for a daemon of a cluster: also what libcurl needs. */
+int rsk_sandbox_filter_cluster(void);
 
 #endif

@@ -42,14 +42,38 @@ void rsk_daemon_devices(struct rsk_daemon *d)
 		rsk_port_tables_check(&d->local.port_tables);
 }
 
+/* Of this host, and of the cluster: none where @document is NULL. Borrowed. */
+struct texts {
+	const char *own, *document;
+	size_t own_bytes, document_bytes;
+};
+
+/* On failure @error says whether it is the document with which the host's own text is not valid. */
+static int parse(struct rsk_daemon *d, const struct texts *t, struct rsk_conf **out, char *error,
+		 size_t n)
+{
+	int rc = rsk_conf_parse_shared(t->own, t->own_bytes, t->document, t->document_bytes,
+				       d->devices.found, out, error, n);
+	char why[512];
+
+	if (rc == -EINVAL && t->document &&
+	    rsk_conf_parse_with(t->own, t->own_bytes, d->devices.found, out, why, sizeof(why)) ==
+		    0) {
+		rsk_conf_free(*out);
+		snprintf(why, sizeof(why), "%s", error);
+		snprintf(error, n, "cluster's document: %s", why);
+	}
+	return rc;
+}
+
 /*
- * Parses @text, with the devices that are found now, and makes it the configuration in force. The
- * policy agent owns it then.
+ * Parses the texts, with the devices that are found now, and makes them the configuration in force.
+ * The policy agent owns it then.
  */
-static int take_conf(struct rsk_daemon *d, const char *text, size_t len, char *error, size_t n)
+static int take_conf(struct rsk_daemon *d, const struct texts *t, char *error, size_t n)
 {
 	struct rsk_conf *conf;
-	int rc = rsk_conf_parse_with(text, len, d->devices.found, &conf, error, n);
+	int rc = parse(d, t, &conf, error, n);
 
 	if (rc < 0)
 		return rc;
@@ -81,11 +105,49 @@ static int take_conf(struct rsk_daemon *d, const char *text, size_t len, char *e
 
 void rsk_daemon_rediscover(struct rsk_daemon *d)
 {
+	const struct texts t = { d->conf_text, d->document_text, d->conf_bytes, d->document_bytes };
 	char error[512];
 
-	if (d->settings.discover && d->conf_text &&
-	    take_conf(d, d->conf_text, d->conf_bytes, error, sizeof(error)) < 0)
+	if (!d->settings.discover || !d->conf_text)
+		return;
+	if (take_conf(d, &t, error, sizeof(error)) < 0)
 		fprintf(stderr, "rsockd: devices that were found are not taken: %s\n", error);
+	else if (d->cluster)
+		rsk_document_retry(&d->cluster->document);
+}
+
+int rsk_daemon_document(void *ctx, const char *text, size_t bytes, bool apply, char *error,
+			size_t n)
+{
+	struct rsk_daemon *d = ctx;
+	const struct texts t = { d->conf_text, text, d->conf_bytes, bytes };
+	struct rsk_conf *conf;
+	char *copy;
+	int rc;
+
+	if (!apply) {
+		rc = parse(d, &t, &conf, error, n);
+		if (rc == 0)
+			rsk_conf_free(conf);
+		return rc;
+	}
+	copy = malloc(bytes + 1);
+	if (!copy) {
+		snprintf(error, n, "no memory");
+		return -ENOMEM;
+	}
+	rc = take_conf(d, &t, error, n);
+	if (rc < 0) {
+		free(copy);
+		return rc;
+	}
+	memcpy(copy, text, bytes);
+	free(d->document_text);
+	d->document_text = copy;
+	d->document_bytes = bytes;
+	rsk_daemon_devices(d);
+	rsk_daemon_arm(d);
+	return 0;
 }
 
 int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
@@ -103,7 +165,9 @@ int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
 	rsk_devices_check(&d->devices);
 	rc = rsk_conf_read(d->conf_path, &text, &len, error, n);
 	if (rc == 0) {
-		rc = take_conf(d, text, len, why, sizeof(why));
+		const struct texts t = { text, d->document_text, len, d->document_bytes };
+
+		rc = take_conf(d, &t, why, sizeof(why));
 		if (rc < 0) {
 			snprintf(error, n, "%s: %s", d->conf_path, why);
 			free(text);
@@ -117,6 +181,8 @@ int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
 			fprintf(stderr, "rsockd: ask-first: processes have the former list\n");
 		rsk_daemon_devices(d);
 		d->reloads++;
+		if (d->cluster)
+			rsk_document_retry(&d->cluster->document);
 	} else {
 		d->reloads_failed++;
 	}

@@ -11,6 +11,7 @@
 #include <event2/http.h>
 
 #include "agent.h"
+#include "cluster.h"
 #include "conf.h"
 #include "devices.h"
 #include "local.h"
@@ -32,6 +33,10 @@ struct rsk_daemon {
 	const char *conf_path; /* NULL: defaults */
 	char *conf_text;       /* text of the configuration in force; NULL: there is no file */
 	size_t conf_bytes;
+	/* NULL: there is none. The text of its document that is in force; NULL: none is */
+	struct rsk_cluster *cluster;
+	char *document_text;
+	size_t document_bytes;
 	/* After a reload, only the pointers that rsk_daemon_reload() updates are valid */
 	struct rsk_conf_daemon settings;
 	struct event_base *base;
@@ -85,6 +90,13 @@ void rsk_daemon_devices(struct rsk_daemon *d);
  * read last, since an operator may be editing the file.
  */
 void rsk_daemon_rediscover(struct rsk_daemon *d);
+
+/*
+ * Checks a document of the cluster with this host's own configuration and, with @apply, makes both
+ * the configuration in force: rsk_document_take of document.h. @ctx is the daemon.
+ */
+int rsk_daemon_document(void *ctx, const char *text, size_t bytes, bool apply, char *error,
+			size_t n);
 
 /* Sets the timer to the state machines' next event. Called after each input to one of them. */
 void rsk_daemon_arm(struct rsk_daemon *d);

@@ -17,6 +17,8 @@
 #include "conf_value.h"
 #include "guests.h"
 #include "pma_show.h"
+#include "policy_api.h"
+#include "reply.h"
 #include "unix_listen.h"
 #include "user.h"
 #include "verdict.h"
@@ -24,59 +26,6 @@
 #define BODY_MOST 65536
 #define BACKLOG 128
 #define IDLE_S 60
-
-/* ---- requests and replies ---- */
-
-static bool peer_of(struct evhttp_request *req, struct ucred *who)
-{
-	struct evhttp_connection *conn = evhttp_request_get_connection(req);
-	struct bufferevent *bev = conn ? evhttp_connection_get_bufferevent(conn) : NULL;
-	socklen_t len = sizeof(*who);
-
-	return bev && getsockopt(bufferevent_getfd(bev), SOL_SOCKET, SO_PEERCRED, who, &len) == 0;
-}
-
-static bool may_change(struct evhttp_request *req)
-{
-	struct ucred who;
-
-	return peer_of(req, &who) &&
-	       (rsk_user_same(who.uid, 0) || rsk_user_same(who.uid, geteuid()));
-}
-
-/* Takes the reference of @body. */
-static void reply(struct evhttp_request *req, int status, json_t *body)
-{
-	struct evbuffer *out = evbuffer_new();
-	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-
-	json_decref(body);
-	if (!out || !text) {
-		evhttp_send_error(req, HTTP_INTERNAL, NULL);
-	} else {
-		evhttp_add_header(evhttp_request_get_output_headers(req), "Content-Type",
-				  "application/json");
-		evbuffer_add_printf(out, "%s\n", text);
-		evhttp_send_reply(req, status, NULL, out);
-	}
-	free(text);
-	if (out)
-		evbuffer_free(out);
-}
-
-static void refuse(struct evhttp_request *req, int status, const char *why)
-{
-	reply(req, status, json_pack("{s:s}", "error", why));
-}
-
-static json_t *body_of(struct evhttp_request *req)
-{
-	struct evbuffer *in = evhttp_request_get_input_buffer(req);
-	size_t n = evbuffer_get_length(in);
-	json_error_t error;
-
-	return json_loadb((const char *)evbuffer_pullup(in, -1), n, JSON_REJECT_DUPLICATES, &error);
-}
 
 /* ---- addresses ---- */
 
@@ -155,6 +104,16 @@ static json_t *state_json(const struct rsk_state *s)
 			 "error", s->why_not ? strerror(s->why_not) : NULL);
 }
 
+/* Adds the member "cluster", if there is one; takes and returns the reference. */
+static json_t *with_cluster(const struct rsk_daemon *d, json_t *body)
+{
+	json_t *cluster = rsk_policy_status(d);
+
+	if (cluster)
+		json_object_set_new(body, "cluster", cluster);
+	return body;
+}
+
 static void get_status(struct rsk_daemon *d, struct evhttp_request *req)
 {
 	json_t *pmsp = json_object(), *client = json_object(), *policy = json_object();
@@ -170,14 +129,17 @@ static void get_status(struct rsk_daemon *d, struct evhttp_request *req)
 	for (int v = 0; v <= RSK_PMA_REDIRECT; v++)
 		json_object_set_new(policy, rsk_verdict_name((enum rsk_pma_verdict)v),
 				    json_integer((json_int_t)d->agent.count.verdicts[v]));
-	reply(req, HTTP_OK,
-	      json_pack("{s:s,s:i,s:I,s:s?,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "version",
-			RSOCK_VERSION, "pid", (int)getpid(), "up_s",
-			(json_int_t)((rsk_clock_ns() - d->started_ns) / 1000000000u),
-			"configuration", d->conf_path, "listens", listening(&d->serve), "open",
-			(json_int_t)d->pmsp.table.n, "ports", (json_int_t)d->ports.n, "pmsp", pmsp,
-			"client", client, "policy", policy, "pma", rsk_pma_show_status(d), "state",
-			state_json(&d->state)));
+	rsk_reply(req, HTTP_OK,
+		  with_cluster(d,
+			       json_pack("{s:s,s:i,s:I,s:s?,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o}",
+					 "version", RSOCK_VERSION, "pid", (int)getpid(), "up_s",
+					 (json_int_t)((rsk_clock_ns() - d->started_ns) /
+						      1000000000u),
+					 "configuration", d->conf_path, "listens",
+					 listening(&d->serve), "open", (json_int_t)d->pmsp.table.n,
+					 "ports", (json_int_t)d->ports.n, "pmsp", pmsp, "client",
+					 client, "policy", policy, "pma", rsk_pma_show_status(d),
+					 "state", state_json(&d->state))));
 }
 
 static const char *state_name(const struct rsk_pma_device_view *v)
@@ -213,7 +175,7 @@ static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
 				(json_int_t)view[i].rails, "rails_booked",
 				(json_int_t)view[i].rails_booked));
 	free(view);
-	reply(req, HTTP_OK, json_pack("{s:o}", "devices", list));
+	rsk_reply(req, HTTP_OK, with_cluster(d, json_pack("{s:o}", "devices", list)));
 }
 
 static void say_line(void *ctx, const char *line)
@@ -223,7 +185,7 @@ static void say_line(void *ctx, const char *line)
 
 static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 {
-	json_t *body = body_of(req), *steps = json_array();
+	json_t *body = rsk_body_of(req), *steps = json_array();
 	struct rsk_pma_question q = { .uid = RSK_PMA_NOBODY, .now_ns = rsk_clock_ns() };
 	struct rsk_pma_answer answer = { 0 };
 	struct rsk_agent_holder holder;
@@ -239,7 +201,7 @@ static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 	if (!wrong && strcmp(side, "cp") != 0 && strcmp(side, "ap") != 0)
 		wrong = "\"side\" is \"cp\" or \"ap\"";
 	if (wrong) {
-		refuse(req, HTTP_BADREQUEST, wrong);
+		rsk_refuse(req, HTTP_BADREQUEST, wrong);
 	} else {
 		q.side = strcmp(side, "ap") == 0 ? RSK_PMA_AP : RSK_PMA_CP;
 		q.ipv = m.ipv;
@@ -256,9 +218,10 @@ static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 		q.rtt_us = rsk_agent_rtt_us(&d->agent, &q);
 		rsk_agent_measure(&d->agent, q.now_ns);
 		rsk_pma_explain(d->pma, &q, &answer, say_line, steps);
-		reply(req, HTTP_OK,
-		      json_pack("{s:s,s:s?,s:s?,s:O}", "verdict", rsk_verdict_name(answer.verdict),
-				"rule", answer.rule, "device", answer.device, "steps", steps));
+		rsk_reply(req, HTTP_OK,
+			  json_pack("{s:s,s:s?,s:s?,s:O}", "verdict",
+				    rsk_verdict_name(answer.verdict), "rule", answer.rule, "device",
+				    answer.device, "steps", steps));
 	}
 	json_decref(steps);
 	json_decref(body);
@@ -289,11 +252,12 @@ static void map_done(struct rsk_map *m)
 	if (m->answer.verdict == RSK_PMA_MAP)
 		rsk_pma_release(m->by->agent->pma, m->answer.reservation); /* it is not used */
 	evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
-	reply(req, HTTP_OK,
-	      json_pack("{s:s,s:s,s:s?,s:s?,s:o,s:{s:o,s:i}}", "outcome", outcome_name(m),
-			"verdict", rsk_verdict_name(m->answer.verdict), "rule",
-			m->rule[0] ? m->rule : NULL, "device", m->device[0] ? m->device : NULL,
-			"rdma", rdma, "asked", "ip", ip_json(&m->asked), "port", m->asked.port));
+	rsk_reply(req, HTTP_OK,
+		  json_pack("{s:s,s:s,s:s?,s:s?,s:o,s:{s:o,s:i}}", "outcome", outcome_name(m),
+			    "verdict", rsk_verdict_name(m->answer.verdict), "rule",
+			    m->rule[0] ? m->rule : NULL, "device", m->device[0] ? m->device : NULL,
+			    "rdma", rdma, "asked", "ip", ip_json(&m->asked), "port",
+			    m->asked.port));
 	free(m);
 }
 
@@ -308,12 +272,12 @@ static void map_abandoned(struct evhttp_connection *conn, void *arg)
 static void post_map(struct rsk_daemon *d, struct evhttp_request *req)
 {
 	struct rsk_map *m = calloc(1, sizeof(*m));
-	json_t *body = body_of(req);
+	json_t *body = rsk_body_of(req);
 	struct ucred who = { 0 };
 	const char *wrong;
 	int rc;
 
-	if (!m || !peer_of(req, &who)) {
+	if (!m || !rsk_peer_of(req, &who)) {
 		evhttp_send_error(req, HTTP_INTERNAL, NULL);
 		free(m);
 		json_decref(body);
@@ -327,7 +291,7 @@ static void post_map(struct rsk_daemon *d, struct evhttp_request *req)
 	json_decref(body);
 	if (wrong) {
 		free(m);
-		refuse(req, HTTP_BADREQUEST, wrong);
+		rsk_refuse(req, HTTP_BADREQUEST, wrong);
 		return;
 	}
 	evhttp_connection_set_closecb(evhttp_request_get_connection(req), map_abandoned, m);
@@ -335,27 +299,29 @@ static void post_map(struct rsk_daemon *d, struct evhttp_request *req)
 	if (rc < 0) {
 		evhttp_connection_set_closecb(evhttp_request_get_connection(req), NULL, NULL);
 		free(m);
-		refuse(req, HTTP_SERVUNAVAIL, strerror(-rc));
+		rsk_refuse(req, HTTP_SERVUNAVAIL, strerror(-rc));
 	}
 }
 
 static void post_drain(struct rsk_daemon *d, struct evhttp_request *req)
 {
-	json_t *body = body_of(req);
+	json_t *body = rsk_body_of(req);
 	const char *device = NULL;
 	int on = 1;
 
-	if (!may_change(req))
-		refuse(req, 403, "changes are for root and the daemon's own user");
+	if (!rsk_may_change(req))
+		rsk_refuse(req, 403, "changes are for root and the daemon's own user");
 	else if (json_unpack(body, "{s:s,s?b}", "device", &device, "on", &on) < 0)
-		refuse(req, HTTP_BADREQUEST, "an object with \"device\" is needed; \"on\" may be");
+		rsk_refuse(req, HTTP_BADREQUEST,
+			   "an object with \"device\" is needed; \"on\" may be");
 	else if (rsk_pma_device_set(d->pma, device, on ? RSK_PMA_DRAINING : RSK_PMA_UP) < 0)
-		refuse(req, HTTP_NOTFOUND, "there is no such device");
+		rsk_refuse(req, HTTP_NOTFOUND, "there is no such device");
 	else {
 		rsk_state_drained(&d->state, device, on);
 		rsk_port_tables_check(&d->local.port_tables);
-		reply(req, HTTP_OK,
-		      json_pack("{s:s,s:s}", "device", device, "state", on ? "draining" : "up"));
+		rsk_reply(req, HTTP_OK,
+			  json_pack("{s:s,s:s}", "device", device, "state",
+				    on ? "draining" : "up"));
 	}
 	json_decref(body);
 }
@@ -364,12 +330,12 @@ static void post_reload(struct rsk_daemon *d, struct evhttp_request *req)
 {
 	char error[512];
 
-	if (!may_change(req))
-		refuse(req, 403, "changes are for root and the daemon's own user");
+	if (!rsk_may_change(req))
+		rsk_refuse(req, 403, "changes are for root and the daemon's own user");
 	else if (rsk_daemon_reload(d, error, sizeof(error)) < 0)
-		refuse(req, 409, error);
+		rsk_refuse(req, 409, error);
 	else
-		reply(req, HTTP_OK, json_pack("{s:s?}", "configuration", d->conf_path));
+		rsk_reply(req, HTTP_OK, json_pack("{s:s?}", "configuration", d->conf_path));
 }
 
 static const struct route {
@@ -385,6 +351,10 @@ static const struct route {
 	{ EVHTTP_REQ_POST, "/v1/map", post_map },
 	{ EVHTTP_REQ_POST, "/v1/drain", post_drain },
 	{ EVHTTP_REQ_POST, "/v1/reload", post_reload },
+	{ EVHTTP_REQ_GET, "/v1/policy/history", rsk_policy_history },
+	{ EVHTTP_REQ_POST, "/v1/policy/read", rsk_policy_read },
+	{ EVHTTP_REQ_POST, "/v1/policy/push", rsk_policy_push },
+	{ EVHTTP_REQ_POST, "/v1/policy/rollback", rsk_policy_rollback },
 };
 
 static void dispatch(struct rsk_daemon *d, struct evhttp_request *req, size_t n_routes)
@@ -403,8 +373,8 @@ static void dispatch(struct rsk_daemon *d, struct evhttp_request *req, size_t n_
 		rsk_daemon_arm(d);
 		return;
 	}
-	refuse(req, known ? HTTP_BADMETHOD : HTTP_NOTFOUND,
-	       known ? "another method" : "no such thing");
+	rsk_refuse(req, known ? HTTP_BADMETHOD : HTTP_NOTFOUND,
+		   known ? "another method" : "no such thing");
 }
 
 static void on_control(struct evhttp_request *req, void *arg)
@@ -441,6 +411,8 @@ int rsk_api_open_control(struct rsk_daemon *d, const char *path)
 	if (fd < 0)
 		return fd;
 	d->control = server(d, on_control);
+	if (d->control && d->settings.cluster.n_endpoints)
+		evhttp_set_max_body_size(d->control, RSK_POLICY_BODY_MOST);
 	bound = d->control ? evhttp_accept_socket_with_handle(d->control, fd) : NULL;
 	if (!bound) {
 		close(fd);

@@ -12,6 +12,7 @@
 #include "events.h"
 #include "guests.h"
 #include "pma_show.h"
+#include "policy_api.h"
 #include "say.h"
 #include "verdict.h"
 
@@ -287,6 +288,7 @@ void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
 	counter(out, "state_writes", "times that the state file was written", d->state.writes);
 	counter(out, "state_failures", "times that it could not be written", d->state.failures);
 	rsk_pma_show_metrics(d, out);
+	rsk_policy_metrics(d, out);
 	devices(d, out);
 	local(d, out);
 	services(d, out);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * document.h - the configuration that all hosts of a cluster share: a document in etcd, which this
+ * daemon reads at its start and watches. A new revision is handed on, to be taken whole or not at
+ * all. While etcd is away the last one stays in force. document_ops.h changes it. One thread.
+ *
+ * PREFIX/config/current has the document that is in force, PREFIX/config/history/N those that were,
+ * where N (20 digits) is the revision. A document's revision is the one that etcd gave to the key
+ * when it was written (mod_revision).
+ */
+#ifndef RSK_DOCUMENT_H
+#define RSK_DOCUMENT_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "etcd.h"
+#include "etcd_msg.h"
+
+#define RSK_DOCUMENT_KEY 256
+
+/*
+ * Checks a document together with this host's own configuration and, with @apply, puts both in
+ * force. Returns 0, or -errno with a line in @error; then nothing has changed.
+ */
+typedef int rsk_document_take(void *ctx, const char *text, size_t bytes, bool apply, char *error,
+			      size_t n);
+
+#define RSK_DOCUMENT_COUNTERS(X)                                                                   \
+	X(applied, "revisions of the cluster's document that were put in force")                   \
+	X(refused, "revisions of the cluster's document that were refused")                        \
+	X(compactions, "watches of the document that etcd ended because of a compaction")          \
+	X(outages, "times that etcd could not be reached any more")
+
+struct rsk_document_counters {
+#define X(name, text) uint64_t name;
+	RSK_DOCUMENT_COUNTERS(X)
+#undef X
+};
+
+struct rsk_document {
+	struct event_base *base;
+	struct rsk_etcd *etcd; /* borrowed */
+	rsk_document_take *take;
+	void *ctx;
+	char current[RSK_DOCUMENT_KEY], history[RSK_DOCUMENT_KEY]; /* keys */
+	/* At most one of the first two calls is under way, and the third only beside a watch */
+	struct rsk_etcd_call *read, *watch, *check;
+	struct event *timer;
+	unsigned int failures; /* in a row */
+	/* Revisions; 0: none. @told: the one whose refusal was logged */
+	uint64_t running, newest, told;
+	bool is_reached, is_watched, was_reached;
+	/* Empty: nothing is wrong. Printable ASCII only */
+	char why_refused[512], why_unreached[512];
+	struct rsk_document_counters count;
+	struct rsk_document_op *ops; /* document_ops.c */
+	unsigned int n_ops;
+};
+
+/* Starts to read. Returns 0 or -ENOMEM; the caller calls rsk_document_close() in either case. */
+int rsk_document_open(struct rsk_document *d, struct event_base *base, struct rsk_etcd *etcd,
+		      const char *prefix, rsk_document_take *take, void *ctx);
+void rsk_document_close(struct rsk_document *d);
+
+/* This host's own configuration has changed: a document that was refused may be valid now. */
+void rsk_document_retry(struct rsk_document *d);
+
+/* Replaces everything that is not printable ASCII, since it may come from anywhere. */
+void rsk_document_clean(char *text);
+
+#endif

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* policy_api.c - see policy_api.h. */
+#include "policy_api.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "document_ops.h"
+#include "reply.h"
+
+/* A request that waits for etcd. */
+struct waiting {
+	struct evhttp_request *req;
+	struct rsk_document_op *op;
+};
+
+static void on_done(void *user, int status, json_t *answer)
+{
+	struct waiting *w = user;
+
+	evhttp_connection_set_closecb(evhttp_request_get_connection(w->req), NULL, NULL);
+	rsk_reply(w->req, status, answer);
+	free(w);
+}
+
+static void on_abandoned(struct evhttp_connection *conn, void *arg)
+{
+	struct waiting *w = arg;
+
+	rsk_document_op_cancel(w->op);
+	free(w);
+}
+
+static void start(struct rsk_daemon *d, struct evhttp_request *req, struct rsk_document_args *args)
+{
+	struct waiting *w = calloc(1, sizeof(*w));
+	const char *error = "no memory";
+	int status = 503;
+
+	if (w) {
+		w->req = req;
+		args->done = on_done;
+		args->user = w;
+		w->op = rsk_document_op_start(&d->cluster->document, args, &status, &error);
+	}
+	if (!w || !w->op) {
+		free(w);
+		rsk_refuse(req, status, error);
+		return;
+	}
+	evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_abandoned, w);
+}
+
+/* Who asks, and the note that the request may have: one line, to be stored with the document. */
+static void sign(struct rsk_daemon *d, struct evhttp_request *req, const char *note,
+		 char by[static 256])
+{
+	struct ucred who = { 0 };
+
+	rsk_peer_of(req, &who);
+	snprintf(by, 256, "user %u on %s%s%.*s", who.uid, d->cluster->node, *note ? ": " : "",
+		 (int)RSK_DOCUMENT_NOTE, note);
+	rsk_document_clean(by);
+}
+
+/* False: the request was refused. */
+static bool is_allowed(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	if (!rsk_may_change(req))
+		rsk_refuse(req, 403, "the document is for root and the daemon's own user");
+	else if (!d->cluster)
+		rsk_refuse(req, HTTP_NOTFOUND, "rsockd.conf has no cluster");
+	else
+		return true;
+	return false;
+}
+
+/* The two requests that write. @verb says which of the members have to be there. */
+static void write_document(struct rsk_daemon *d, struct evhttp_request *req,
+			   enum rsk_document_verb verb)
+{
+	struct rsk_document_args args = { .verb = verb };
+	json_int_t base = -1, revision = 0;
+	json_t *body, *text = NULL;
+	const char *note = "";
+	char by[256];
+	bool right;
+
+	if (!is_allowed(d, req))
+		return;
+	body = rsk_body_of(req);
+	right = json_unpack(body, "{s?o,s?I,s?I,s?s}", "text", &text, "revision", &revision, "base",
+			    &base, "note", &note) == 0;
+	if (verb == RSK_DOCUMENT_PUSH)
+		right = right && json_is_string(text);
+	else
+		right = right && revision > 0;
+	if (!right) {
+		rsk_refuse(req, HTTP_BADREQUEST,
+			   verb == RSK_DOCUMENT_PUSH ?
+				   "an object with \"text\" is needed; \"base\" and \"note\" may "
+				   "be" :
+				   "an object with \"revision\" is needed; \"base\" and \"note\" "
+				   "may be");
+		json_decref(body);
+		return;
+	}
+	sign(d, req, note, by);
+	args.by = by;
+	args.has_base = base >= 0;
+	args.base = base >= 0 ? (uint64_t)base : 0;
+	if (verb == RSK_DOCUMENT_PUSH) {
+		args.text = json_string_value(text);
+		args.bytes = json_string_length(text);
+	} else {
+		args.revision = (uint64_t)revision;
+	}
+	start(d, req, &args);
+	json_decref(body);
+}
+
+void rsk_policy_push(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	write_document(d, req, RSK_DOCUMENT_PUSH);
+}
+
+void rsk_policy_rollback(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	write_document(d, req, RSK_DOCUMENT_ROLLBACK);
+}
+
+void rsk_policy_read(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	struct rsk_document_args args = { .verb = RSK_DOCUMENT_READ };
+	json_int_t revision = 0;
+	json_t *body;
+
+	if (!is_allowed(d, req))
+		return;
+	body = rsk_body_of(req);
+	if (json_unpack(body, "{s?I}", "revision", &revision) < 0 || revision < 0) {
+		rsk_refuse(req, HTTP_BADREQUEST, "an object is needed; \"revision\" is a number");
+	} else {
+		args.revision = (uint64_t)revision;
+		start(d, req, &args);
+	}
+	json_decref(body);
+}
+
+void rsk_policy_history(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	struct rsk_document_args args = { .verb = RSK_DOCUMENT_HISTORY_LIST };
+
+	if (is_allowed(d, req))
+		start(d, req, &args);
+}
+
+/* ---- status and metrics ---- */
+
+json_t *rsk_policy_status(const struct rsk_daemon *d)
+{
+	const struct rsk_document *doc;
+
+	if (!d->cluster)
+		return NULL;
+	doc = &d->cluster->document;
+	return json_pack("{s:I,s:I,s:s?,s:b,s:s?,s:s,s:I}", "revision", (json_int_t)doc->running,
+			 "newest", (json_int_t)doc->newest, "refused",
+			 *doc->why_refused ? doc->why_refused : NULL, "reached",
+			 (int)doc->is_reached, "error",
+			 *doc->why_unreached ? doc->why_unreached : NULL, "endpoint",
+			 rsk_etcd_endpoint(d->cluster->etcd), "compactions",
+			 (json_int_t)doc->count.compactions);
+}
+
+static void figure(struct evbuffer *out, const char *type, const char *name, const char *help,
+		   uint64_t value)
+{
+	evbuffer_add_printf(out,
+			    "# TYPE rsockd_cluster_%s %s\n# HELP rsockd_cluster_%s %s\n"
+			    "rsockd_cluster_%s%s %" PRIu64 "\n",
+			    name, type, name, help, name, *type == 'c' ? "_total" : "", value);
+}
+
+void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
+{
+	const struct rsk_document *doc;
+	struct rsk_etcd_counters etcd;
+
+	if (!d->cluster)
+		return;
+	doc = &d->cluster->document;
+	etcd = rsk_etcd_count(d->cluster->etcd);
+	figure(out, "gauge", "reached", "1: etcd is reached", doc->is_reached);
+	figure(out, "gauge", "revision", "revision of the cluster's document that is in force",
+	       doc->running);
+	figure(out, "gauge", "newest", "the newest revision that was seen", doc->newest);
+	figure(out, "gauge", "refused", "1: the newest revision is not in force",
+	       *doc->why_refused != 0);
+#define PUT(name, text) figure(out, "counter", "document_" #name, text, doc->count.name);
+	RSK_DOCUMENT_COUNTERS(PUT)
+#undef PUT
+#define PUT(name, text) figure(out, "counter", "etcd_" #name, text, etcd.name);
+	RSK_ETCD_COUNTERS(PUT)
+#undef PUT
+}
