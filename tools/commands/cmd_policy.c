@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * cmd_policy.c - rsock policy: checks a configuration file; shows what rsockd decides and why,
- * and what it has promised; makes rsockd read its configuration again.
+ * and what it has promised; makes rsockd read its configuration again. policy_cluster.c has the
+ * parts about the cluster's document.
  */
 #include <string.h>
 
 #include "conf.h"
 #include "daemon.h"
 #include "json.h"
+#include "policy.h"
 #include "rsock.h"
 
 enum {
 	SIDE,
+	BASE,
+	NOTE,
 	SOCKET,
 	JSON
 };
@@ -19,16 +23,12 @@ enum {
 static const struct option_row options[] = {
 	{ "--side", "SIDE",
 	  "explain: the side that decides, cp (connecting) or ap (accepting); default: cp" },
+	{ "--base", "REV",
+	  "push, rollback: only if this revision is the current one; 0: if there is none" },
+	{ "--note", "TEXT", "push, rollback: what history is to show about it" },
 	{ "--socket", "PATH", "the daemon's control socket (" DAEMON_SOCKET ")" },
 	{ "--json", NULL, "one JSON object on one line" },
 	{ NULL, NULL, NULL },
-};
-
-struct asked {
-	const struct command *self;
-	const char *words[3], *side, *path;
-	int n;
-	bool json;
 };
 
 static int check(const struct asked *q)
@@ -115,6 +115,7 @@ static int show(const struct asked *q)
 		       number(device, "sessions"), number(device, "promised"),
 		       number(device, "rails"), number(device, "sessions_max"),
 		       (double)number(device, "bps") / 1e9);
+	policy_show_cluster(json_object_get(answer, "cluster"));
 	json_decref(answer);
 	return EXIT_OK;
 }
@@ -140,10 +141,9 @@ static const struct {
 	const char *name;
 	int (*run)(const struct asked *q);
 } parts[] = {
-	{ "check", check },
-	{ "explain", explain },
-	{ "show", show },
-	{ "reload", reload },
+	{ "check", check },	 { "explain", explain },	  { "show", show },
+	{ "reload", reload },	 { "push", policy_push },	  { "history", policy_history },
+	{ "diff", policy_diff }, { "rollback", policy_rollback },
 };
 
 static int run(const struct command *self, int argc, char **argv)
@@ -157,6 +157,10 @@ static int run(const struct command *self, int argc, char **argv)
 			return a.status;
 		if (arg == SIDE)
 			q.side = a.value;
+		else if (arg == BASE)
+			q.base = a.value;
+		else if (arg == NOTE)
+			q.note = a.value;
 		else if (arg == SOCKET)
 			q.path = a.value;
 		else if (arg == JSON)
@@ -169,13 +173,15 @@ static int run(const struct command *self, int argc, char **argv)
 	for (size_t i = 0; q.n && i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (strcmp(q.words[0], parts[i].name) == 0)
 			return parts[i].run(&q);
-	return usage_error(self, "check, explain, show or reload is needed");
+	return usage_error(self, "check, explain, show, reload, push, history, diff or "
+				 "rollback is needed");
 }
 
 const struct command cmd_policy = {
 	.name = "policy",
-	.help = "check rsockd's configuration, explain its decisions, show what it has promised",
-	.words = "check FILE | explain HOST PORT | show | reload",
+	.help = "check rsockd's configuration, explain its decisions, change the cluster's",
+	.words = "check FILE | explain HOST PORT | show | reload | push FILE | history | "
+		 "diff [REV] | rollback REV",
 	.options = options,
 	.run = run,
 };

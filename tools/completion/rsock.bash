@@ -11,7 +11,7 @@ declare -gA _rsock_options=(
 	[bench]="--rounds --policy --output --json"
 	[reasons]="--json"
 	[map]="--socket --json"
-	[policy]="--side --socket --json"
+	[policy]="--side --base --note --socket --json"
 	[drain]="--undo --socket --json"
 	[demote]="--all --wait --json"
 	[promote]="--all --wait --json"
@@ -40,6 +40,8 @@ declare -gA _rsock_values=(
 	[--bind]="-"
 	[--rounds]="-"
 	[--side]="cp ap"
+	[--base]="-"
+	[--note]="-"
 	[--socket]="file"
 )
 
@@ -116,7 +118,8 @@ _rsock() {
 	elif [[ $command == why || $command == demote || $command == promote ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_rsock_pids)" -- "$cur")
 	elif [[ $command == policy ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "check explain show reload" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "check explain show reload push history diff \
+rollback" -- "$cur")
 	elif [[ $command == check || $command == map ]]; then
 		mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur")
 	fi
