@@ -3,9 +3,11 @@
 leaked, and none is read or written that must not be. The system call filter is in force, as always.
 LeakSanitizer needs ptrace(2), which the filter forbids; memcheck works inside the process.
 """
+import os
 import signal
 import sys
 
+import net_cluster
 import net_hotplug
 import net_local
 import net_policy
@@ -16,7 +18,8 @@ from lib.harness import case, main
 
 WRONG = 99
 MEMCHECK = ["valgrind", "--quiet", "--vgdb=no", "--leak-check=full", "--show-leak-kinds=all",
-            "--errors-for-leak-kinds=all", f"--error-exitcode={WRONG}"]
+            "--errors-for-leak-kinds=all", f"--error-exitcode={WRONG}",
+            f"--suppressions={os.path.join(netlab.HERE, 'memcheck.supp')}"]
 # memcheck is slow: clients must not repeat requests only because of that
 PATIENT = {"client": {"rto-first": "4s", "rto-least": "4s"}}
 
@@ -56,6 +59,9 @@ SCENARIOS = (
     net_rdma.from_the_question_to_the_end,
     net_rdma.the_accepting_end_does_not_come,
     net_rdma.another_daemon_is_told_again,
+    net_cluster.etcd_goes_and_comes_back,
+    net_cluster.answers_of_something_else,
+    net_cluster.certificates,
 )
 
 
