@@ -69,6 +69,8 @@ static struct rsk_reg *reg_of(const struct rsk_epoll *e, int fd)
 
 /* A oneshot registration that has fired has none of these left. */
 #define ASKED (~(uint32_t)(EPOLLERR | EPOLLHUP | EPOLLET | EPOLLONESHOT | EPOLLWAKEUP))
+/* The kernel adds the first two, and drops the last one if the thread may not ask for it. */
+#define KERNELS ((uint32_t)(EPOLLERR | EPOLLHUP | EPOLLWAKEUP))
 
 static bool as_registered(const struct rsk_epoll_family *f, struct rsk_reg *r, uint32_t events,
 			  uint64_t data)
@@ -81,7 +83,7 @@ static bool as_registered(const struct rsk_epoll_family *f, struct rsk_reg *r, u
 		r->armed = false;
 		return true;
 	}
-	return ((events ^ ev.events) & ~(uint32_t)(EPOLLERR | EPOLLHUP)) == 0;
+	return ((events ^ ev.events) & ~KERNELS) == 0;
 }
 
 /*

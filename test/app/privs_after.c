@@ -5,6 +5,9 @@
  */
 #include "app.h"
 
+#include <linux/capability.h>
+#include <sys/syscall.h>
+
 CASE(alone_again, DIRECT, "the child exits: the parent's stream is promoted once more")
 {
 	int fd = app_open(WARM | NODELAY);
@@ -49,6 +52,42 @@ CASE(alone_in_epoll, DIRECT, "the same, of a stream in an epoll set, which the c
 		app_warm(fd);
 		app_expect_rings(1);
 	}
+	MUST(close(ep));
+	app_close(fd);
+}
+
+static void child_exits(void)
+{
+	pid_t pid = (pid_t)MUST(fork());
+
+	if (!pid)
+		_exit(0);
+	app_reap(pid, "child");
+}
+
+/* The kernel drops EPOLLWAKEUP from what a thread without this right registers. */
+static void may_not_block_suspend(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	MUST(syscall(SYS_capget, &head, data));
+	data[CAP_TO_INDEX(CAP_BLOCK_SUSPEND)].effective &= ~CAP_TO_MASK(CAP_BLOCK_SUSPEND);
+	MUST(syscall(SYS_capset, &head, data));
+}
+
+CASE(alone_wakeup, DIRECT, "the same of one that was registered with EPOLLWAKEUP")
+{
+	int fd = app_open(WARM | NODELAY), ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLWAKEUP };
+
+	may_not_block_suspend();
+	MUST(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	if (SRV)
+		child_exits();
+	app_sync();
+	app_warm(fd);
+	app_expect_rings(1);
 	MUST(close(ep));
 	app_close(fd);
 }
