@@ -133,12 +133,14 @@ void rsk_epoll_forget_fd(struct rsk_stream *s, int fd, uint32_t left)
 
 		next = r->next_of_stream;
 		rsk_lock(&e->lock);
-		if (!left)
+		if (!left) {
 			rsk_reg_unlink(f, r);
-		else if (r->key_fd == fd && r->parked)
+		} else if (r->key_fd == fd && r->parked) {
 			rsk_reg_drop(f, r, fd);
-		else if (r->key_fd == fd)
+		} else if (r->key_fd == fd) {
 			r->key_fd = -1;
+			e->unnamed++;
+		}
 		rsk_unlock(&e->lock);
 	}
 	rsk_unlock(&f->lock);

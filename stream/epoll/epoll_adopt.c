@@ -18,6 +18,7 @@
 
 struct listing {
 	int fd;
+	int rc; /* of the last read() */
 	size_t at, end;
 	char text[4096];
 };
@@ -26,16 +27,15 @@ struct listing {
 static char *next_line(struct listing *l)
 {
 	char *end = memchr(l->text + l->at, '\n', l->end - l->at), *line;
-	ssize_t n;
 
 	if (!end) {
 		l->end -= l->at;
 		memmove(l->text, l->text + l->at, l->end);
 		l->at = 0;
-		n = rsk_sys_read(l->fd, l->text + l->end, sizeof(l->text) - l->end);
-		if (n <= 0)
+		l->rc = (int)rsk_sys_read(l->fd, l->text + l->end, sizeof(l->text) - l->end);
+		if (l->rc <= 0)
 			return NULL;
-		l->end += (size_t)n;
+		l->end += (size_t)l->rc;
 		end = memchr(l->text, '\n', l->end);
 		if (!end)
 			return NULL;
@@ -86,11 +86,14 @@ static bool as_registered(const struct rsk_epoll_family *f, struct rsk_reg *r, u
 	return ((events ^ ev.events) & ~KERNELS) == 0;
 }
 
-/*
- * True: the kernel's registrations are those that we know; another process may have changed them.
- * The set's lock is held.
- */
-static bool is_known(const struct rsk_epoll_family *f, struct rsk_epoll *e)
+enum compared {
+	SAME, /* the kernel's entries are exactly ours: no other process has changed them */
+	DIFFERENT,
+	UNKNOWN /* they could not be read, or not be told apart: another time */
+};
+
+/* The set's lock is held. */
+static enum compared compare(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	uint32_t regs = 0, seen = 0, events;
 	struct listing l = { 0 };
@@ -100,14 +103,17 @@ static bool is_known(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 	char path[40];
 	int fd;
 
+	/* Such an entry is there until its stream is closed, and no number leads to it. */
+	if (e->unnamed)
+		return UNKNOWN;
 	for (const struct rsk_reg *r = e->regs; r; r = r->next_of_set)
 		regs++;
 	if (!regs)
-		return true;
+		return SAME;
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", e->epfd);
 	l.fd = rsk_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 	if (l.fd < 0)
-		return false;
+		return UNKNOWN;
 	while (right && (line = next_line(&l))) {
 		struct rsk_reg *r;
 
@@ -120,22 +126,24 @@ static bool is_known(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 		right = as_registered(f, r, events, data);
 	}
 	rsk_sys_close(l.fd);
-	return right && seen == regs;
+	if (right && l.rc < 0)
+		return UNKNOWN;
+	return right && seen == regs ? SAME : DIFFERENT;
 }
 
 bool rsk_epoll_adopt(struct rsk_epoll *e)
 {
+	enum compared is;
+
 	if (!e->doubtful)
 		return true;
 	if (rsk_kin_shares(&e->kin))
 		rsk_kin_check();
-	if (rsk_kin_shares(&e->kin))
+	if (rsk_kin_shares(&e->kin) || e->foreign)
 		return false;
-	/* Checked once per fork: a process that has changed the set does not change it back. */
-	if (!e->foreign && (atomic_load(&e->kin.changed) || !is_known(rsk_epoll_family(), e)))
-		e->foreign = true;
-	if (e->foreign)
-		return false;
-	e->doubtful = false;
-	return true;
+	is = atomic_load(&e->kin.changed) ? DIFFERENT : compare(rsk_epoll_family(), e);
+	/* Not compared again: a process that has changed the set does not change it back. */
+	e->foreign = is == DIFFERENT;
+	e->doubtful = is != SAME;
+	return is == SAME;
 }

@@ -33,13 +33,14 @@ static bool valid_reg(const struct rsk_epoll *e, const struct rsk_reg *r)
 
 bool rsk_epoll_validate(const struct rsk_epoll *e)
 {
-	uint32_t regs = 0, tagged = 0, queued = 0, ready = 0;
+	uint32_t regs = 0, tagged = 0, unnamed = 0, queued = 0, ready = 0;
 	const struct rsk_reg *last = NULL;
 
 	for (const struct rsk_reg *r = e->regs; r; r = r->next_of_set) {
 		if (!valid_reg(e, r) || ++regs == REGS_MAX)
 			return false;
 		tagged += r->tagged;
+		unnamed += r->key_fd < 0;
 		queued += r->queued;
 	}
 	for (const struct rsk_reg *r = e->ready; r; r = r->next_ready) {
@@ -47,6 +48,7 @@ bool rsk_epoll_validate(const struct rsk_epoll *e)
 			return false;
 		last = r;
 	}
-	return tagged == e->tagged && ready == queued && last == e->ready_tail &&
-	       e->nlinks <= RSK_EPOLL_LINKS && (!e->nlinks || e->belled) && atomic_load(&e->fds);
+	return tagged == e->tagged && unnamed == e->unnamed && ready == queued &&
+	       last == e->ready_tail && e->nlinks <= RSK_EPOLL_LINKS && (!e->nlinks || e->belled) &&
+	       atomic_load(&e->fds);
 }

@@ -116,6 +116,7 @@ void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r)
 	if (r->set->last == r)
 		r->set->last = NULL;
 	r->set->tagged -= r->tagged;
+	r->set->unnamed -= r->key_fd < 0;
 	r->live = false;
 	r->next_of_set = f->free_regs;
 	f->free_regs = r;

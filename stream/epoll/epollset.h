@@ -139,6 +139,7 @@ struct rsk_epoll {
 	 * Another process has changed the registrations: no stream in this set is promoted; lock.
 	 */
 	bool foreign;
+	uint32_t unnamed; /* registrations whose key_fd is -1; lock */
 	/* Eventfd that signals unread overread files (epoll_over.c); -1: none; lock. */
 	int beacon;
 	/* One of the links leads to another host: its news arrives as completions. */

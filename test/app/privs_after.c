@@ -6,6 +6,7 @@
 #include "app.h"
 
 #include <linux/capability.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 CASE(alone_again, DIRECT, "the child exits: the parent's stream is promoted once more")
@@ -90,6 +91,65 @@ CASE(alone_wakeup, DIRECT, "the same of one that was registered with EPOLLWAKEUP
 	app_expect_rings(1);
 	MUST(close(ep));
 	app_close(fd);
+}
+
+/* No descriptor below @most can be made from here on, in this process. */
+static void limit_fds(rlim_t most)
+{
+	struct rlimit limit;
+
+	MUST(getrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = most;
+	MUST(setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+CASE(alone_scarce, DIRECT, "the same where there is no descriptor left for a while")
+{
+	int fd = app_open(WARM | NODELAY), ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), lowest;
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct rlimit was;
+
+	MUST(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	MUST(getrlimit(RLIMIT_NOFILE, &was));
+	if (SRV) {
+		child_exits();
+		lowest = (int)MUST(dup(fd));
+		MUST(close(lowest));
+		limit_fds((rlim_t)lowest);
+	}
+	app_sync();
+	LOG("good %d", app_pingpong(fd, 5000, CLI));
+	if (SRV)
+		limit_fds(was.rlim_cur);
+	app_sync();
+	app_warm(fd);
+	app_expect_rings(1);
+	MUST(close(ep));
+	app_close(fd);
+}
+
+CASE(alone_renumbered, DIRECT,
+     "the same where the set has another one, whose registered number was closed before")
+{
+	int fds[2], copy = -1, ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	app_open_more(WARM | NODELAY, fds, 2);
+	for (int i = 0; i < 2; i++)
+		MUST(epoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &ev));
+	if (SRV) {
+		copy = (int)MUST(dup(fds[0]));
+		MUST(close(fds[0]));
+		child_exits();
+	}
+	app_sync();
+	LOG("good %d", app_pingpong(fds[1], 5000, CLI));
+	app_close(SRV ? copy : fds[0]);
+	app_sync();
+	app_warm(fds[1]);
+	app_expect_rings(1);
+	MUST(close(ep));
+	app_close(fds[1]);
 }
 
 CASE(alone_while_it_lives, DIRECT,
