@@ -59,12 +59,12 @@ static bool parse(const char *line, int *fd, uint32_t *events, uint64_t *data)
 	return true;
 }
 
+/* The registration of the stream that @fd leads to now. */
 static struct rsk_reg *reg_of(const struct rsk_epoll *e, int fd)
 {
-	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set)
-		if (r->key_fd == fd)
-			return r;
-	return NULL;
+	const struct rsk_stream *s = rsk_fd_stream(rsk_fd_word(fd));
+
+	return s ? rsk_reg_find(s, e, fd) : NULL;
 }
 
 /* A oneshot registration that has fired has none of these left. */
@@ -72,18 +72,22 @@ static struct rsk_reg *reg_of(const struct rsk_epoll *e, int fd)
 /* The kernel adds the first two, and drops the last one if the thread may not ask for it. */
 #define KERNELS ((uint32_t)(EPOLLERR | EPOLLHUP | EPOLLWAKEUP))
 
-static bool as_registered(const struct rsk_epoll_family *f, struct rsk_reg *r, uint32_t events,
-			  uint64_t data)
+enum listed {
+	UNLISTED,
+	ARMED, /* as it was registered */
+	FIRED  /* the same, and oneshot: it has fired, maybe in another process */
+};
+
+static enum listed listed_as(const struct rsk_epoll_family *f, const struct rsk_reg *r,
+			     uint32_t events, uint64_t data)
 {
 	struct epoll_event ev = rsk_reg_plain_event(f, r);
 
 	if (data != ev.data.u64)
-		return false;
-	if ((r->events & EPOLLONESHOT) && !(events & ASKED)) {
-		r->armed = false;
-		return true;
-	}
-	return ((events ^ ev.events) & ~KERNELS) == 0;
+		return UNLISTED;
+	if ((r->events & EPOLLONESHOT) && !(events & ASKED))
+		return FIRED;
+	return (events ^ ev.events) & ~KERNELS ? UNLISTED : ARMED;
 }
 
 enum compared {
@@ -92,43 +96,59 @@ enum compared {
 	UNKNOWN /* they could not be read, or not be told apart: another time */
 };
 
-/* The set's lock is held. */
-static enum compared compare(const struct rsk_epoll_family *f, struct rsk_epoll *e)
+/*
+ * Reads the kernel's list, and stores what it says of each registration. An entry of a file that
+ * had a stream's number before may be there as well.
+ */
+static enum compared compare_all(const struct rsk_epoll_family *f, const struct rsk_epoll *e,
+				 struct listing *l, uint32_t regs)
 {
-	uint32_t regs = 0, seen = 0, events;
-	struct listing l = { 0 };
-	bool right = true;
+	uint32_t events, found = 0;
 	uint64_t data;
 	char *line;
-	char path[40];
 	int fd;
+
+	while ((line = next_line(l))) {
+		struct rsk_reg *r = parse(line, &fd, &events, &data) ? reg_of(e, fd) : NULL;
+		enum listed as = r ? listed_as(f, r, events, data) : UNLISTED;
+
+		if (as == UNLISTED)
+			continue;
+		if (r->listed != UNLISTED && r->listed != as)
+			return UNKNOWN;
+		found += r->listed == UNLISTED;
+		r->listed = (uint8_t)as;
+	}
+	return l->rc < 0 ? UNKNOWN : found == regs ? SAME : DIFFERENT;
+}
+
+/* The family lock and the set's lock are held. */
+static enum compared compare(const struct rsk_epoll_family *f, const struct rsk_epoll *e)
+{
+	struct listing l = { 0 };
+	enum compared is;
+	uint32_t regs = 0;
+	char path[40];
 
 	/* Such an entry is there until its stream is closed, and no number leads to it. */
 	if (e->unnamed)
 		return UNKNOWN;
-	for (const struct rsk_reg *r = e->regs; r; r = r->next_of_set)
+	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set) {
+		r->listed = UNLISTED;
 		regs++;
+	}
 	if (!regs)
 		return SAME;
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", e->epfd);
 	l.fd = rsk_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 	if (l.fd < 0)
 		return UNKNOWN;
-	while (right && (line = next_line(&l))) {
-		struct rsk_reg *r;
-
-		if (!parse(line, &fd, &events, &data))
-			continue;
-		r = reg_of(e, fd);
-		if (!r || !rsk_fd_names(fd, r->stream))
-			continue;
-		seen++;
-		right = as_registered(f, r, events, data);
-	}
+	is = compare_all(f, e, &l, regs);
 	rsk_sys_close(l.fd);
-	if (right && l.rc < 0)
-		return UNKNOWN;
-	return right && seen == regs ? SAME : DIFFERENT;
+	for (struct rsk_reg *r = e->regs; r && is == SAME; r = r->next_of_set)
+		if (r->listed == FIRED)
+			r->armed = false;
+	return is;
 }
 
 bool rsk_epoll_adopt(struct rsk_epoll *e)

@@ -25,14 +25,6 @@ static int kernel_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	return rsk_sys_epoll_ctl(epfd, op, fd, ev);
 }
 
-static struct rsk_reg *reg_find(const struct rsk_stream *s, const struct rsk_epoll *e, int fd)
-{
-	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream)
-		if (r->set == e && r->key_fd == fd)
-			return r;
-	return NULL;
-}
-
 static void link_reg(struct rsk_epoll_family *f, struct rsk_reg *r, struct rsk_stream *s,
 		     struct rsk_epoll *e, int fd)
 {
@@ -181,7 +173,7 @@ static bool ctl_there(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rs
 
 	rsk_lock(&e->lock);
 	rsk_lock(&f->chain);
-	r = reg_find(s, e, fd);
+	r = rsk_reg_find(s, e, fd);
 	rsk_unlock(&f->chain);
 	there = r && r->tagged && (op != EPOLL_CTL_ADD || !r->parked || comes_back(r, ev));
 	if (there) {
@@ -225,7 +217,7 @@ static int ctl(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_strea
 		enters(f, s);
 	rsk_lock(&e->lock);
 	rsk_epoll_name(e, epfd);
-	r = reg_find(s, e, fd);
+	r = rsk_reg_find(s, e, fd);
 	rc = r && r->tagged ? ctl_taken(f, r, op, fd, ev) :
 			      ctl_plain(f, e, s, r, op, fd, ev, leaves);
 	rsk_unlock(&e->lock);

@@ -58,6 +58,7 @@ struct rsk_reg {
 	bool parked;
 	/* The kernel has yet to report what was true at registration; that was reported already. */
 	bool fresh;
+	uint8_t listed; /* what the kernel's list says of it (epoll_adopt.c) */
 	/* Tagged: the events in the kernel's entry. Bits are only added. */
 	uint32_t kernel_events;
 	/* EPOLLRDHUP, EPOLLHUP, EPOLLERR that were delivered. */
@@ -239,6 +240,16 @@ static inline struct rsk_epoll_family *rsk_epoll_family_of(const struct rsk_stre
 }
 
 struct rsk_epoll *rsk_epoll_of(int epfd);
+
+/* NULL: none. The family lock or the chain lock is held. */
+static inline struct rsk_reg *rsk_reg_find(const struct rsk_stream *s, const struct rsk_epoll *e,
+					   int fd)
+{
+	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream)
+		if (r->set == e && r->key_fd == fd)
+			return r;
+	return NULL;
+}
 
 /*
  * All functions below need the set's lock, except rsk_epoll_check_inside() and

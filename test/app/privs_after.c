@@ -152,6 +152,30 @@ CASE(alone_renumbered, DIRECT,
 	app_close(fds[1]);
 }
 
+CASE(alone_reused_number, DIRECT,
+     "the same where the set also has a file that had the stream's number before")
+{
+	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), pipes[2], number, fd;
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 7 };
+
+	fd = app_open(WARM | NODELAY);
+	MUST(pipe(pipes));
+	/* Its entry keeps its number when that is closed. */
+	number = (int)MUST(dup(pipes[0]));
+	MUST(epoll_ctl(ep, EPOLL_CTL_ADD, number, &ev));
+	MUST(dup2(fd, number));
+	ev.data.u64 = 8;
+	MUST(epoll_ctl(ep, EPOLL_CTL_ADD, number, &ev));
+	MUST(close(fd));
+	if (SRV)
+		child_exits();
+	app_sync();
+	app_warm(number);
+	app_expect_rings(1);
+	MUST(close(ep));
+	app_close(number);
+}
+
 CASE(alone_while_it_lives, DIRECT,
      "a child closes its copy, and lives on: the parent's stream is promoted")
 {
