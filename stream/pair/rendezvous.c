@@ -297,10 +297,12 @@ bool rsk_rendezvous_hear(struct rsk_link *l)
 		n = rsk_link_msg_recv(l->control, &m, fds, &nfds);
 		if (n == -EAGAIN || n == -EINTR)
 			return false;
-		if (n < 0)
+		if (n < 0) {
+			note_lack((int)n);
 			refuse(l, (int)n);
-		else if (n == 0)
+		} else if (n == 0) {
 			rsk_link_dead(l);
+		}
 		if (n <= 0)
 			return false;
 		on_message(l, &m, (size_t)n, fds, nfds);
