@@ -295,7 +295,9 @@ bool rsk_rendezvous_hear(struct rsk_link *l)
 			return true;
 		}
 		n = rsk_link_msg_recv(l->control, &m, fds, &nfds);
-		if (n == -EAGAIN || n == -EINTR)
+		if (n == -EINTR)
+			continue;
+		if (n == -EAGAIN)
 			return false;
 		if (n < 0) {
 			note_lack((int)n);
