@@ -247,11 +247,14 @@ struct rsk_link *rsk_rendezvous_at(uint64_t nonce, int *err)
 	return rsk_rendezvous_known(nonce);
 }
 
-/* An error other than -EPROTO: the peer has just gone, or this process lacks a resource. */
+/*
+ * -EPROTO, -EBADMSG: the peer breaks the protocol. Others: it has just gone, or this process lacks
+ * a resource.
+ */
 static void refuse(struct rsk_link *l, int rc)
 {
-	rsk_log(rc == -EPROTO ? RSK_LOG_ERROR : RSK_LOG_INFO,
-		"link %u: message of pid %d refused: %d", l->number, l->peer_pid, rc);
+	rsk_log(rc == -EPROTO || rc == -EBADMSG ? RSK_LOG_ERROR : RSK_LOG_INFO,
+		"link %u: pid %d refused: %d", l->number, l->peer_pid, rc);
 	rsk_link_dead(l);
 }
 
