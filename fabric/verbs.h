@@ -188,12 +188,6 @@ struct rsk_verbs_module {
 	int (*listen)(struct rsk_verbs *v, uint16_t port);
 
 	/*
-	 * (progress) Is @addr (port ignored) an address of an RDMA device of this host? Returns 0,
-	 * or -ENODEV ...
-	 */
-	int (*has_address)(struct rsk_verbs *v, const struct rsk_verbs_addr *addr);
-
-	/*
 	 * (progress) Stores this host's device addresses, without link-local ones, in out[most],
 	 * and returns their number. Opens nothing that stays open.
 	 */

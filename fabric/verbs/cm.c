@@ -353,26 +353,3 @@ void rsk_cm_deaf(struct rsk_verbs *v)
 	for (int i = 0; i < 2; i++)
 		deaf_on(v, v->listener[i]);
 }
-
-int rsk_cm_has_address(struct rsk_verbs *v, const struct rsk_verbs_addr *addr)
-{
-	struct rsk_verbs_addr any_port = *addr;
-	struct rdma_cm_id *id;
-	union address at;
-	int rc;
-
-	any_port.port = 0;
-	rc = address_of(&any_port, &at);
-	if (rc < 0)
-		return rc;
-	if (rdma_create_id(v->channel, &id, NULL, RDMA_PS_TCP))
-		return -errno;
-	if (rdma_bind_addr(id, &at.sa))
-		rc = errno == EADDRNOTAVAIL ? -ENODEV : -errno;
-	else if (!id->verbs)
-		rc = -ENODEV;
-	else
-		rsk_vdev_get(v, id->verbs, &rc);
-	rdma_destroy_id(id);
-	return rc < 0 ? rc : 0;
-}

@@ -284,7 +284,6 @@ const struct rsk_verbs_module rsk_verbs_module = {
 	.news_fd = verbs_news_fd,
 	.poll = rsk_verbs_poll,
 	.listen = rsk_cm_listen,
-	.has_address = rsk_cm_has_address,
 	.addresses = rsk_verbs_addresses,
 	.rail_new = rsk_rail_new,
 	.rail_dscp = verbs_rail_dscp,
