@@ -65,12 +65,11 @@ static void address_from(const struct sockaddr *sa, struct rsk_verbs_addr *a)
 
 static struct rdma_conn_param conn_param(const struct rsk_verbs_rail *r)
 {
-	uint8_t reads = (uint8_t)r->dev->reads;
-
 	return (struct rdma_conn_param){ .private_data = r->hello_bytes ? r->hello : NULL,
 					 .private_data_len = r->hello_bytes,
-					 .responder_resources = reads,
-					 .initiator_depth = reads,
+					 .responder_resources =
+						 (uint8_t)r->dev->responder_resources,
+					 .initiator_depth = (uint8_t)r->dev->initiator_depth,
 					 .retry_count = RETRIES,
 					 .rnr_retry_count = RNR_RETRIES };
 }
@@ -130,7 +129,9 @@ struct event {
 	int status;
 	struct rdma_cm_id *id;
 	struct rsk_verbs_addr from, here;
-	uint8_t bytes, responder, initiator;
+	/* Seen from here: the peer's initiator depth, and its responder resources. */
+	uint8_t responder_resources, initiator_depth;
+	uint8_t bytes;
 	uint8_t data[RSK_VERBS_PRIVATE_BYTES];
 };
 
@@ -161,10 +162,10 @@ static void request(struct rsk_verbs *v, const struct event *e)
 	rc = rsk_rail_make_qp(r);
 	if (rc == 0) {
 		param = conn_param(r);
-		if (param.responder_resources > e->initiator)
-			param.responder_resources = e->initiator;
-		if (param.initiator_depth > e->responder)
-			param.initiator_depth = e->responder;
+		if (param.responder_resources > e->responder_resources)
+			param.responder_resources = e->responder_resources;
+		if (param.initiator_depth > e->initiator_depth)
+			param.initiator_depth = e->initiator_depth;
 		rc = rdma_accept(r->id, &param) ? -errno : 0;
 	} else {
 		rdma_reject(r->id, NULL, 0);
@@ -287,8 +288,8 @@ void rsk_cm_events(struct rsk_verbs *v)
 			e.bytes = (uint8_t)(n < sizeof(e.data) ? n : sizeof(e.data));
 			if (e.bytes)
 				memcpy(e.data, ev->param.conn.private_data, e.bytes);
-			e.responder = ev->param.conn.responder_resources;
-			e.initiator = ev->param.conn.initiator_depth;
+			e.responder_resources = ev->param.conn.responder_resources;
+			e.initiator_depth = ev->param.conn.initiator_depth;
 			address_from(rdma_get_peer_addr(ev->id), &e.from);
 			address_from(rdma_get_local_addr(ev->id), &e.here);
 			e.here.port = 0;

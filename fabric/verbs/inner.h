@@ -98,7 +98,9 @@ struct rsk_vdev {
 	struct ibv_comp_channel *recv_channel, *send_channel;
 	uint32_t recvs;	   /* size of each receive queue */
 	uint32_t cq_rails; /* maximum of rails for each of @cqs */
-	uint32_t depth, reads;
+	uint32_t depth;
+	/* READs and atomic operations in flight on a queue pair: of the peer's, of ours */
+	uint32_t responder_resources, initiator_depth;
 	/* The device supports atomic operations; they are atomic among themselves only */
 	bool atomics;
 	/* The device has gone; set by the progress thread under the lock */
