@@ -19,6 +19,7 @@
 #define RETRIES 6     /* 7 means forever on some devices (rxe) */
 #define RNR_RETRIES 7 /* forever: a receiver without receives is late, not gone */
 #define BACKLOG 128
+#define EVENTS_AT_ONCE 64
 
 union address {
 	struct sockaddr sa;
@@ -269,7 +270,8 @@ void rsk_cm_events(struct rsk_verbs *v)
 {
 	struct rdma_cm_event *ev;
 
-	for (;;) {
+	/* Limited, so that no host keeps the thread here; the channel stays readable. */
+	for (int i = 0; i < EVENTS_AT_ONCE; i++) {
 		struct event e;
 
 		/*

@@ -16,7 +16,8 @@
 #include "verbs_device.h"
 
 enum {
-	RING = RSK_SEG_MIN_RING
+	RING = RSK_SEG_MIN_RING,
+	REQUESTS = 1000
 };
 
 static struct rsk_verbs verbs;
@@ -203,6 +204,18 @@ Test(verbs_cm, what_a_new_device_can)
 	request(200, 200);
 	cr_assert_eq(accepted.responder_resources, 4);
 	cr_assert_eq(accepted.initiator_depth, 2);
+}
+
+Test(verbs_cm, requests_do_not_keep_the_thread)
+{
+	begin();
+	rail = NULL;
+	requests = REQUESTS;
+	rsk_cm_events(&verbs);
+	cr_assert(refused > 0 && refused < REQUESTS / 2, "%d refused", refused);
+	while (requests)
+		rsk_cm_events(&verbs);
+	cr_assert_eq(refused, REQUESTS);
 }
 
 Test(verbs_cm, listens_for_both_families)
