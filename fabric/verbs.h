@@ -182,8 +182,8 @@ struct rsk_verbs_module {
 	int (*poll)(struct rsk_verbs *v, bool events);
 
 	/*
-	 * (progress) Accepts rails at this port of all addresses; 0: any port. Returns the port, or
-	 * -errno.
+	 * (progress) Accepts rails at this port of all addresses; 0: any port. Returns the port;
+	 * -EADDRINUSE: another RDMA listener has it; -errno.
 	 */
 	int (*listen)(struct rsk_verbs *v, uint16_t port);
 

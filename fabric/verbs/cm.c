@@ -314,8 +314,13 @@ static int listen_at(struct rsk_verbs *v, int which, union address *at, int both
 
 		rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only));
 	}
-	if (rdma_bind_addr(id, &at->sa) || rdma_listen(id, BACKLOG)) {
-		rc = -errno;
+	rc = rdma_bind_addr(id, &at->sa) ? -errno : 0;
+	/* Of all addresses: the kernel says so where another listener has the port. */
+	if (rc == -EADDRNOTAVAIL)
+		rc = -EADDRINUSE;
+	if (rc == 0)
+		rc = rdma_listen(id, BACKLOG) ? -errno : 0;
+	if (rc < 0) {
 		rdma_destroy_id(id);
 		return rc;
 	}
@@ -332,9 +337,9 @@ int rsk_cm_listen(struct rsk_verbs *v, uint16_t port)
 	if (v->listener[0] || v->listener[1])
 		return -EALREADY;
 	rc = listen_at(v, 0, &six, true);
-	if (rc > 0)
+	if (rc > 0 || rc == -EADDRINUSE || rc == -ENOMEM)
 		return rc;
-	/* There is no IPv6, or no socket for both address families. */
+	/* There is no IPv6, or the device does not listen for both address families. */
 	rc = listen_at(v, 0, &four, false);
 	if (rc < 0)
 		return rc;

@@ -233,3 +233,15 @@ Test(verbs_cm, listens_without_ipv6)
 	cr_assert_eq(rsk_cm_listen(&verbs, 7), 7);
 	cr_assert(verbs.listener[0] && !verbs.listener[1] && bound == AF_INET6);
 }
+
+/* What the kernel returns if another process has the port: not a listener for IPv4 alone. */
+Test(verbs_cm, the_port_is_taken)
+{
+	begin();
+	bind_error = EADDRNOTAVAIL;
+	cr_assert_eq(rsk_cm_listen(&verbs, 7), -EADDRINUSE);
+	cr_assert(!verbs.listener[0] && !verbs.listener[1]);
+	bind_error = ENOMEM;
+	cr_assert_eq(rsk_cm_listen(&verbs, 7), -ENOMEM);
+	cr_assert(!verbs.listener[0] && !verbs.listener[1]);
+}
