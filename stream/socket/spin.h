@@ -32,7 +32,7 @@ extern __thread uint64_t rsk_spin_spent_ns;
 bool rsk_spin_yield(bool (*stirs)(void *), void *arg);
 
 /*
- * The budget of a thread that has woken a peer since its last wait (rsk_spin_rang): as long as
+ * The budget of a thread that has woken a peer since its last spin (rsk_spin_rang): as long as
  * waking takes. A peer that is not running by then may have been put on our CPU, where it waits for
  * us.
  */
@@ -49,15 +49,16 @@ void rsk_spun_tell(void);
 static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns, bool same_cpu,
 							   bool (*stirs)(void *), void *arg)
 {
+	bool found = false, rang = rsk_spin_rang;
 	uint64_t start, now;
-	bool found = false;
 
+	rsk_spin_rang = false;
 	rsk_spin_spent_ns = 0;
 	if (same_cpu && rsk_knobs.spin_ns)
 		return rsk_spin_yield(stirs, arg);
 	if (!budget_ns)
 		return false;
-	if (rsk_spin_rang)
+	if (rang)
 		budget_ns = rsk_spin_after_ring(budget_ns);
 	for (int i = 0; i < RSK_SPIN_EAGER_LOOKS; i++)
 		if (stirs(arg)) {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* test_spin.c - tests what a thread's spin leaves behind for its next one. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "engine.h"
+#include "plain_host.h"
+#include "spin.h"
+
+enum {
+	LONG_NS = 5000000
+};
+
+static void setup(void)
+{
+	setenv("RSOCK_DAEMON", "", 1);
+	rsk_engine_init(&plain_host);
+}
+
+static bool never(void *arg)
+{
+	return false;
+}
+
+static bool at_once(void *arg)
+{
+	return true;
+}
+
+/* The spin after a ring is short; the next one is not. */
+static void takes_the_ring(uint32_t budget_ns, bool same_cpu, bool (*stirs)(void *))
+{
+	rsk_spin_rang = true;
+	rsk_spin(budget_ns, same_cpu, stirs, NULL);
+	cr_assert(!rsk_spin_rang);
+	cr_assert(!rsk_spin(LONG_NS, false, never, NULL));
+	cr_assert_geq(rsk_spin_spent_ns, LONG_NS);
+}
+
+Test(spin, a_ring_is_of_one_wait, .init = setup)
+{
+	takes_the_ring(LONG_NS, false, never);
+}
+
+Test(spin, a_ring_before_a_wait_that_ends_at_once, .init = setup)
+{
+	takes_the_ring(LONG_NS, false, at_once);
+}
+
+Test(spin, a_ring_before_a_wait_without_a_budget, .init = setup)
+{
+	takes_the_ring(0, false, never);
+}
+
+Test(spin, a_ring_before_a_yield, .init = setup)
+{
+	takes_the_ring(LONG_NS, true, never);
+}
+
+Test(spin, time_spent, .init = setup)
+{
+	cr_assert(rsk_spin(LONG_NS, false, at_once, NULL));
+	cr_assert_eq(rsk_spin_spent_ns, 0, "a peer that answers at once costs no clock reading");
+	cr_assert(!rsk_spin(LONG_NS, false, never, NULL));
+	cr_assert_geq(rsk_spin_spent_ns, LONG_NS);
+	cr_assert(!rsk_spin(LONG_NS, true, never, NULL));
+	cr_assert_eq(rsk_spin_spent_ns, 0, "a yield is no timed spin");
+}
