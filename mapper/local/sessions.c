@@ -101,6 +101,8 @@ int rsk_sessions_add(struct rsk_sessions *s, const struct rsk_session *new, uint
 	struct rsk_sessions_slot *slot;
 	struct rsk_sessions_of *of;
 
+	if (!new->link || !new->process)
+		return -EINVAL;
 	if (find(s, new->process, new->link))
 		return -EEXIST;
 	of = find_of(s, new->process);
@@ -214,7 +216,7 @@ bool rsk_sessions_validate(const struct rsk_sessions *s)
 {
 	const struct rsk_sessions_slot *slot;
 	const struct rsk_sessions_of *of;
-	size_t n = 0, promised = 0;
+	size_t n = 0, promised = 0, listed = 0;
 	uint64_t last = 0;
 
 	for (of = s->of; of; of = of->hh.next) {
@@ -231,13 +233,15 @@ bool rsk_sessions_validate(const struct rsk_sessions *s)
 		    of->n > RSK_SESSIONS_MOST_OF_ONE)
 			return false;
 		n += of_this;
+		promised += unused;
 	}
 	DL_FOREACH2(s->promised, slot, promised_next)
 	{
 		if (slot->is.used || slot->is.until_ns < last)
 			return false;
 		last = slot->is.until_ns;
-		promised++;
+		listed++;
 	}
-	return n == s->n && n == HASH_COUNT(s->slots) && promised == s->n_promised;
+	return n == s->n && n == HASH_COUNT(s->slots) && promised == s->n_promised &&
+	       listed == promised;
 }

@@ -50,8 +50,8 @@ void rsk_sessions_fini(struct rsk_sessions *s);
 
 /*
  * Takes over a reservation; @new contains everything but until_ns. Returns 0; -EEXIST: the process
- * has one for that link; -ENOSPC: it has the maximum; -ENOMEM. After an error the caller still owns
- * it.
+ * has one for that link; -EINVAL: a number is 0; -ENOSPC: it has the maximum; -ENOMEM. After an
+ * error the caller still owns it.
  */
 int rsk_sessions_add(struct rsk_sessions *s, const struct rsk_session *new, uint64_t now_ns);
 

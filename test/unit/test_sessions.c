@@ -59,6 +59,27 @@ Test(sessions, by_process_and_link)
 	cr_assert(released == 2 && !s.slots && !s.of && !s.promised && !s.n);
 }
 
+Test(sessions, no_handle_or_no_process)
+{
+	struct rsk_sessions s = empty();
+
+	cr_assert_eq(add(&s, 1, 0, true, NOW), -EINVAL);
+	cr_assert_eq(add(&s, 0, 5, true, NOW), -EINVAL);
+	cr_assert(!s.n && !released);
+}
+
+Test(sessions, validate_sees_a_promise_that_would_not_expire)
+{
+	struct rsk_sessions s = empty(), wrong;
+
+	add(&s, 1, 5, false, NOW);
+	wrong = s;
+	wrong.promised = NULL;
+	wrong.n_promised = 0;
+	cr_assert_not(rsk_sessions_validate(&wrong));
+	rsk_sessions_fini(&s);
+}
+
 Test(sessions, a_promise_that_nobody_uses)
 {
 	struct rsk_sessions s = empty();
