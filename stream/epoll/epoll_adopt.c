@@ -151,7 +151,7 @@ static enum compared compare(const struct rsk_epoll_family *f, const struct rsk_
 	return is;
 }
 
-bool rsk_epoll_adopt(struct rsk_epoll *e)
+bool rsk_epoll_is_ours_again(struct rsk_epoll *e)
 {
 	enum compared is;
 

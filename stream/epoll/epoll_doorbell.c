@@ -43,7 +43,7 @@ int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, s
 
 	if (rsk_epoll_doorbell_bit(e, l))
 		return 0;
-	if (!rsk_epoll_adopt(e))
+	if (!rsk_epoll_is_ours_again(e))
 		return -EBUSY;
 	if (e->nlinks == RSK_EPOLL_LINKS)
 		return -ENOSPC;

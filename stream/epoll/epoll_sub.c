@@ -52,7 +52,7 @@ int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 	if (e->sub >= 0)
 		return 0;
 	/* Another process that holds the set would not have the sub-set. */
-	if (!rsk_epoll_adopt(e))
+	if (!rsk_epoll_is_ours_again(e))
 		return -EBUSY;
 	sub = rsk_own_fd(rsk_sys_epoll_create1(EPOLL_CLOEXEC));
 	ready_fd = rsk_own_fd(rsk_sys_eventfd2(0, EFD_NONBLOCK | EFD_CLOEXEC));

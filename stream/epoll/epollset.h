@@ -416,7 +416,7 @@ void rsk_epoll_over_show(const struct rsk_epoll_family *f, struct rsk_epoll *e);
 
 /* epoll_fork.c */
 /* + Whether the set is this process's alone, with the registrations that we know. */
-bool rsk_epoll_adopt(struct rsk_epoll *e);
+bool rsk_epoll_is_ours_again(struct rsk_epoll *e);
 void rsk_reg_restore(struct rsk_epoll_family *f, struct rsk_reg *r); /* + in epoll.c */
 /*
  * rsk_epoll_tell_over - reports what lies in overread files, together with all events of the
