@@ -89,7 +89,7 @@ void rsk_rendezvous_close(void)
 
 /* ---- links ---- */
 
-static int handshake(struct rsk_link *l)
+static int send_hello(struct rsk_link *l)
 {
 	struct rsk_link_msg m = { .type = RSK_LINK_HELLO };
 	int fds[RSK_LINK_MSG_FDS], rc = rsk_link_make_doorbells(l);
@@ -129,7 +129,7 @@ static void note_lack(int rc)
 		lacks = rc;
 }
 
-static int handshaken(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, int nfds)
+static int on_hello(struct rsk_link *l, const struct rsk_link_msg *m, int *fds, int nfds)
 {
 	int rc;
 
@@ -147,7 +147,7 @@ static int handshaken(struct rsk_link *l, const struct rsk_link_msg *m, int *fds
 			return -EMFILE;
 	}
 	if (!l->initiator) {
-		rc = handshake(l);
+		rc = send_hello(l);
 		if (rc < 0)
 			return rc;
 	}
@@ -200,10 +200,10 @@ struct rsk_link *rsk_rendezvous_known(uint64_t nonce)
 	return NULL;
 }
 
-static int begin(int control, const struct rsk_rendezvous_peer *peer)
+static int begin_link(int control, const struct rsk_rendezvous_peer *peer)
 {
 	struct rsk_link *l = link_add(control, true, peer);
-	int rc = l ? handshake(l) : -ENOMEM;
+	int rc = l ? send_hello(l) : -ENOMEM;
 
 	if (l && rc < 0)
 		rsk_link_dead(l);
@@ -214,7 +214,7 @@ void rsk_rendezvous_vouched(int control, bool initiator, const struct rsk_rendez
 {
 	rsk_links_sweep();
 	if (initiator)
-		begin(control, peer);
+		begin_link(control, peer);
 	else
 		link_add(control, false, peer);
 }
@@ -243,7 +243,7 @@ struct rsk_link *rsk_rendezvous_at(uint64_t nonce, int *err)
 		return NULL;
 	}
 	peer.nonce = nonce;
-	*err = begin(fd, &peer);
+	*err = begin_link(fd, &peer);
 	return rsk_rendezvous_known(nonce);
 }
 
@@ -265,7 +265,7 @@ static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t 
 	int rc = rsk_link_msg_validate(m, bytes, &pm);
 
 	if (rc == 0 && m->type == RSK_LINK_HELLO)
-		note_lack(rc = handshaken(l, m, fds, nfds));
+		note_lack(rc = on_hello(l, m, fds, nfds));
 	else if (rc == 0 && (atomic_load(&l->state) != RSK_LINK_UP || nfds))
 		rc = -EPROTO;
 	else if (rc == 0)
