@@ -30,7 +30,7 @@ static int put_message(struct rsk_link *l, struct rsk_link_msg *m)
 	if (rc == -EAGAIN && m->type == RSK_LINK_PAIR)
 		return rc;
 	if (rc < 0)
-		rsk_link_dead(l);
+		rsk_link_kill(l);
 	else
 		atomic_fetch_add(&rsk_seg_peer_head(&l->seg)->messages, 1);
 	return 0;

@@ -277,7 +277,7 @@ static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 
 	/* The requesting end chooses the id: an even one if it made the link, else an odd one. */
 	if ((m->sid & 1) != (l->initiator ? 1 : 0) || m->sid >= rsk_seg_streams(&l->seg)) {
-		rsk_link_dead(l);
+		rsk_link_kill(l);
 		return;
 	}
 	s = rsk_pm_transaction_accepting(&end, m->peer_fd, &fd);

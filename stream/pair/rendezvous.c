@@ -107,7 +107,7 @@ static int send_hello(struct rsk_link *l)
 	return rc;
 }
 
-void rsk_link_dead(struct rsk_link *l)
+void rsk_link_kill(struct rsk_link *l)
 {
 	atomic_store(&l->state, RSK_LINK_DEAD);
 }
@@ -206,7 +206,7 @@ static int begin_link(int control, const struct rsk_rendezvous_peer *peer)
 	int rc = l ? send_hello(l) : -ENOMEM;
 
 	if (l && rc < 0)
-		rsk_link_dead(l);
+		rsk_link_kill(l);
 	return rc;
 }
 
@@ -255,7 +255,7 @@ static void refuse(struct rsk_link *l, int rc)
 {
 	rsk_log(rc == -EPROTO || rc == -EBADMSG ? RSK_LOG_ERROR : RSK_LOG_INFO,
 		"link %u: pid %d refused: %d", l->number, l->peer_pid, rc);
-	rsk_link_dead(l);
+	rsk_link_kill(l);
 }
 
 static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t bytes, int *fds,
@@ -306,7 +306,7 @@ bool rsk_rendezvous_hear(struct rsk_link *l)
 			note_lack((int)n);
 			refuse(l, (int)n);
 		} else if (n == 0) {
-			rsk_link_dead(l);
+			rsk_link_kill(l);
 		}
 		if (n <= 0)
 			return false;

@@ -59,7 +59,7 @@ void rsk_rendezvous_work(void);
 bool rsk_rendezvous_hear(struct rsk_link *l);
 
 /* The other end is gone, or is not trusted any more. */
-void rsk_link_dead(struct rsk_link *l);
+void rsk_link_kill(struct rsk_link *l);
 
 /*
  * Takes a validated message about a stream, of a link that is UP: rsk_pm_transaction_message(). Set

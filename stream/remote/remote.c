@@ -154,7 +154,7 @@ static bool is_unused(struct rsk_remote *r, uint64_t now_ns)
 	rsk_pairing_take();
 	unused = !atomic_load(&r->l->streams);
 	if (unused)
-		rsk_link_dead(r->l);
+		rsk_link_kill(r->l);
 	rsk_pairing_give();
 	return unused;
 }

@@ -80,7 +80,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	rsk_pairing_take();
 	r->waits_verdict = false; /* the answer may be another link's, made with the same mapping */
 	if (r->listed)
-		rsk_link_dead(r->l);
+		rsk_link_kill(r->l);
 	if (r->initiator) {
 		rsk_link_request_gone(r->nonce, why);
 		rsk_pending_pairs_lost(r->nonce);
