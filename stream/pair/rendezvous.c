@@ -24,7 +24,7 @@
 #include "user.h"
 
 #define LINKS_PER_PEER 4
-#define GUESTS_AT_ONCE 16
+#define PENDING_PEERS_AT_ONCE 16
 #define MESSAGES_AT_ONCE 64
 
 /* Private to the process; a child makes its own. */
@@ -341,7 +341,7 @@ void rsk_rendezvous_work(void)
 	bool swept = false;
 
 	if (endpoint.listener >= 0 && !rsk_fdmsg_is_full())
-		for (int i = 0; i < GUESTS_AT_ONCE; i++) {
+		for (int i = 0; i < PENDING_PEERS_AT_ONCE; i++) {
 			int fd = rsk_sys_accept4(endpoint.listener, NULL, NULL,
 						 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
