@@ -137,7 +137,7 @@ void rsk_verbs_watch_kernel(struct rsk_verbs *v)
 
 	if (rsk_verbs_own_fd(v, fd, &v->kernel_fd) < 0)
 		return;
-	v->kernel.kind = RSK_SOURCE_NEWS;
+	v->kernel.kind = RSK_SOURCE_KERNEL;
 	if (rsk_sys_bind(v->kernel_fd, &addr, sizeof(addr)) == 0)
 		rsk_verbs_watch(v, v->kernel_fd, &v->kernel);
 }

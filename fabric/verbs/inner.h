@@ -59,8 +59,8 @@ _Static_assert(RSK_INDIRECT_WORD_BYTES == RSK_VERBS_MSG_BYTES, "a word is a word
 /* The data of an epoll event of work_fd. */
 struct rsk_source {
 	enum rsk_source_kind {
-		RSK_SOURCE_CM,	 /* events of rdma_cm */
-		RSK_SOURCE_NEWS, /* the kernel's uevents about devices */
+		RSK_SOURCE_CM,	   /* events of rdma_cm */
+		RSK_SOURCE_KERNEL, /* the kernel's uevents about devices */
 		RSK_SOURCE_ASYNC,
 		RSK_SOURCE_SEND,
 		/*

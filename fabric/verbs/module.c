@@ -125,7 +125,7 @@ static void one_source(struct rsk_verbs *v, const struct rsk_source *s)
 	case RSK_SOURCE_CM:
 		rsk_cm_events(v);
 		break;
-	case RSK_SOURCE_NEWS:
+	case RSK_SOURCE_KERNEL:
 		rsk_verbs_hear_kernel(v);
 		break;
 	case RSK_SOURCE_ASYNC:
