@@ -221,7 +221,7 @@ static int step(struct rsk_verbs_rail *r, const struct event *e)
 	}
 }
 
-static void deaf_on(struct rsk_verbs *v, const struct rdma_cm_id *id)
+static void unlisten_on(struct rsk_verbs *v, const struct rdma_cm_id *id)
 {
 	for (int i = 0; i < 2; i++)
 		if (v->listener[i] && v->listener[i] == id) {
@@ -239,7 +239,7 @@ static void removal(struct rsk_verbs *v, struct rdma_cm_id *id)
 	else if (id->context)
 		rsk_rail_down(id->context, -ENODEV);
 	else
-		deaf_on(v, id);
+		unlisten_on(v, id);
 }
 
 static void handle(struct rsk_verbs *v, const struct event *e)
@@ -356,8 +356,8 @@ void rsk_cm_from(const struct rsk_verbs_rail *r, struct rsk_verbs_addr *from)
 	from->port = 0;
 }
 
-void rsk_cm_deaf(struct rsk_verbs *v)
+void rsk_cm_unlisten(struct rsk_verbs *v)
 {
 	for (int i = 0; i < 2; i++)
-		deaf_on(v, v->listener[i]);
+		unlisten_on(v, v->listener[i]);
 }

@@ -27,7 +27,7 @@ static void verbs_close(struct rsk_verbs *v)
 {
 	int fd;
 
-	rsk_cm_deaf(v);
+	rsk_cm_unlisten(v);
 	rsk_vdev_free_all(v);
 	if (v->channel) {
 		fd = v->channel->fd;
