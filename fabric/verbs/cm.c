@@ -142,7 +142,7 @@ static void refuse(struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
-static void request(struct rsk_verbs *v, const struct event *e)
+static void on_connect_request(struct rsk_verbs *v, const struct event *e)
 {
 	struct rsk_verbs_rail *r = NULL;
 	struct rdma_conn_param param;
@@ -182,9 +182,9 @@ static int status_err(const struct event *e, int otherwise)
 
 /*
  * Performs the next step of the connection. Returns 0, or the -errno by which it ends. The removal
- * of a device does not come here; it ends everything that is on the device (removal()).
+ * of a device does not come here; it ends everything that is on the device (on_device_removal()).
  */
-static int step(struct rsk_verbs_rail *r, const struct event *e)
+static int on_connection_event(struct rsk_verbs_rail *r, const struct event *e)
 {
 	struct rdma_conn_param param;
 	int rc;
@@ -230,7 +230,7 @@ static void unlisten_on(struct rsk_verbs *v, const struct rdma_cm_id *id)
 		}
 }
 
-static void removal(struct rsk_verbs *v, struct rdma_cm_id *id)
+static void on_device_removal(struct rsk_verbs *v, struct rdma_cm_id *id)
 {
 	struct rsk_vdev *d = rsk_vdev_of(v, id->verbs);
 
@@ -248,17 +248,17 @@ static void handle(struct rsk_verbs *v, const struct event *e)
 	int rc, err;
 
 	if (e->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		request(v, e);
+		on_connect_request(v, e);
 		return;
 	}
 	if (e->type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-		removal(v, e->id);
+		on_device_removal(v, e->id);
 		return;
 	}
 	r = e->id->context;
 	if (!r)
 		return;
-	rc = step(r, e);
+	rc = on_connection_event(r, e);
 	if (rc == 0)
 		return;
 	/* If the queue pair has reported an error, that is the better reason. */
