@@ -129,7 +129,7 @@ struct event {
 	enum rdma_cm_event_type type;
 	int status;
 	struct rdma_cm_id *id;
-	struct rsk_verbs_addr from, here;
+	struct rsk_verbs_addr peer, here;
 	/* Seen from here: the peer's initiator depth, and its responder resources. */
 	uint8_t responder_resources, initiator_depth;
 	uint8_t bytes;
@@ -149,7 +149,7 @@ static void on_connect_request(struct rsk_verbs *v, const struct event *e)
 	int rc = rsk_context_own(v, e->id->verbs);
 
 	if (rc == 0)
-		r = v->host.incoming(v->host.ctx, &e->from, &e->here, e->data, e->bytes);
+		r = v->host.incoming(v->host.ctx, &e->peer, &e->here, e->data, e->bytes);
 	if (!r || r->state != RSK_RAIL_IDLE) {
 		refuse(e->id);
 		return;
@@ -292,7 +292,7 @@ void rsk_cm_events(struct rsk_verbs *v)
 				memcpy(e.data, ev->param.conn.private_data, e.bytes);
 			e.responder_resources = ev->param.conn.responder_resources;
 			e.initiator_depth = ev->param.conn.initiator_depth;
-			address_from(rdma_get_peer_addr(ev->id), &e.from);
+			address_from(rdma_get_peer_addr(ev->id), &e.peer);
 			address_from(rdma_get_local_addr(ev->id), &e.here);
 			e.here.port = 0;
 		}
