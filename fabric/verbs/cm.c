@@ -348,7 +348,7 @@ int rsk_cm_listen(struct rsk_verbs *v, uint16_t port)
 	return rc;
 }
 
-void rsk_cm_from(const struct rsk_verbs_rail *r, struct rsk_verbs_addr *from)
+void rsk_cm_local_addr(const struct rsk_verbs_rail *r, struct rsk_verbs_addr *from)
 {
 	*from = (struct rsk_verbs_addr){ .family = 0 };
 	if (r->state == RSK_RAIL_UP)

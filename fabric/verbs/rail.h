@@ -45,7 +45,7 @@ int rsk_rail_say(struct rsk_verbs_rail *r, const void *word, size_t bytes);
 void rsk_cm_events(struct rsk_verbs *v);
 int rsk_cm_listen(struct rsk_verbs *v, uint16_t port);
 void rsk_cm_unlisten(struct rsk_verbs *v);
-void rsk_cm_from(const struct rsk_verbs_rail *r, struct rsk_verbs_addr *from);
+void rsk_cm_local_addr(const struct rsk_verbs_rail *r, struct rsk_verbs_addr *from);
 int rsk_cm_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
 		   const struct rsk_verbs_addr *to, const void *data, size_t bytes);
 
