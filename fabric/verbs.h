@@ -117,8 +117,9 @@ struct rsk_verbs_host {
 
 	/*
 	 * (progress) A peer at @from requests a rail to @here, an address of ours (port 0; family
-	 * 0: not known), with that private data. Returns a rail made for it by rail_new(), or NULL:
-	 * refused, and the peer learns nothing more.
+	 * 0: not known), with that private data; @bytes includes padding where rdma_cm has added
+	 * some (InfiniBand). Returns a rail made for it by rail_new(), or NULL: refused, and the
+	 * peer learns nothing more.
 	 */
 	struct rsk_verbs_rail *(*incoming)(void *ctx, const struct rsk_verbs_addr *from,
 					   const struct rsk_verbs_addr *here, const void *data,

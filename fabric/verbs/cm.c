@@ -4,8 +4,8 @@
  * thread.
  *
  * An event is copied and acknowledged before it is handled: handling it may destroy its identifier,
- * and destroying an identifier waits until its events are acknowledged. After that the kernel has
- * no more events of the identifier, so every event that is handled here belongs to one that exists.
+ * and destroying an identifier waits until its events are acknowledged. Once destroyed, an
+ * identifier has no queued events, so an event read here always names a live one.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -64,6 +64,7 @@ static void address_from(const struct sockaddr *sa, struct rsk_verbs_addr *a)
 	}
 }
 
+/* After rsk_rail_make_qp(). */
 static struct rdma_conn_param conn_param(const struct rsk_verbs_rail *r)
 {
 	return (struct rdma_conn_param){ .private_data = r->hello_bytes ? r->hello : NULL,
@@ -156,7 +157,7 @@ static void on_connect_request(struct rsk_verbs *v, const struct event *e)
 	}
 	r->id = e->id;
 	r->id->context = r;
-	r->hello_bytes = 0;
+	r->hello_bytes = 0; /* an accept carries no private data */
 	atomic_store(&r->err, 0);
 	r->state = RSK_RAIL_CONNECTING;
 	set_timeout(v, r->id);
@@ -276,8 +277,8 @@ void rsk_cm_events(struct rsk_verbs *v)
 
 		/*
 		 * Handle uevents first: a device may have been removed and another one may have
-		 * come with its name. This is not possible after an event was read, because it may
-		 * destroy the event's identifier.
+		 * come with its name. Not after an event was read: handling a uevent may destroy
+		 * the identifier which that event names.
 		 */
 		rsk_verbs_hear_kernel(v);
 		if (rdma_get_cm_event(v->channel, &ev))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rail.h - what the progress thread does with rails: registrations, creation and teardown, and
- * connections by rdma_cm.
+ * connections by rdma_cm. Contracts: the member of struct rsk_verbs_module (fabric/verbs.h) that
+ * module.c sets to each.
  */
 #ifndef RSK_VERBS_RAIL_H
 #define RSK_VERBS_RAIL_H
@@ -42,8 +43,10 @@ int rsk_rail_settle(struct rsk_verbs_rail *r, uint64_t timeout_ns);
 int rsk_rail_say(struct rsk_verbs_rail *r, const void *word, size_t bytes);
 
 /* ---- cm.c ---- */
+/* Handles what rdma_cm has reported, a limited number of events. */
 void rsk_cm_events(struct rsk_verbs *v);
 int rsk_cm_listen(struct rsk_verbs *v, uint16_t port);
+/* Closes the listeners. */
 void rsk_cm_unlisten(struct rsk_verbs *v);
 void rsk_cm_local_addr(const struct rsk_verbs_rail *r, struct rsk_verbs_addr *from);
 int rsk_cm_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
