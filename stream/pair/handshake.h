@@ -32,9 +32,9 @@ struct rsk_link_msg {
 	struct rsk_seg_geometry geometry; /* HELLO */
 	uint64_t cookie;		  /* SO_COOKIE of the sender's end */
 	uint64_t netns;			  /* SO_NETNS_COOKIE */
-	uint64_t key_up, key_down;	  /* JOIN */
+	uint64_t key_up, key_down;	  /* PAIR */
 	int32_t fd;			  /* the sender's descriptor */
-	/* JOIN: the receiver's descriptor, as it was posted: a hint */
+	/* PAIR: the receiver's descriptor, as it was posted: a hint */
 	int32_t peer_fd;
 	uint32_t reason; /* DENY */
 	uint32_t pm_bytes;

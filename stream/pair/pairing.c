@@ -6,7 +6,7 @@
  * The accepting end, once the stream has earned promotion, posts itself in the registry: its
  * process, and the name of the local socket on which that process listens. The connecting end looks
  * for that entry, connects, makes a link unless there is one, and runs the port mapper's
- * transaction over it: JOIN (PMReq), ACCEPT (PMAccept), ACK, or DENY. Each side proves, by
+ * transaction over it: PAIR (PMReq), ACCEPT (PMAccept), ACK, or DENY. Each side proves, by
  * sock_diag and /proc, that the other process holds the mirrored end before it answers. All of it
  * happens in calls that the two programs make anyway, and no call waits for it. After a failure the
  * stream stays on TCP. The transaction is in pm_transaction.c.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * pm_transaction.c - the PM transaction that pairs one stream, over a link that is up: JOIN
+ * pm_transaction.c - the PM transaction that pairs one stream, over a link that is up: PAIR
  * (PMReq), ACCEPT (PMAccept), ACK, or DENY. Each side proves, by sock_diag and /proc, that the
  * other process holds the mirrored end before it answers. pairing.c and pending_pairs.c start it;
  * pm_steps.c has what both ends do. All with the pairing lock held.

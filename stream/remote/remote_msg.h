@@ -10,7 +10,7 @@
  *	           == rdma_cm: nonce, secret, epoch ==>
  *	           RAIL <---------------------> RAIL  a rail is up; what the peer needs to put
  *	           LINK <---------------------> LINK  a message of the link (handshake.h):
- *	                                              JOIN, ACCEPT, ...
+ *	                                              PAIR, ACCEPT, ...
  *	           RING_REQ, RING                     the ring of a stream is (not) registered
  *	           BREAK, RESUME ..., RESUMED,        the last rail broke: what each end has
  *	           another epoch's RAIL               consumed and put
