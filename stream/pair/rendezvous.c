@@ -89,6 +89,10 @@ void rsk_rendezvous_close(void)
 
 /* ---- links ---- */
 
+/*
+ * The initiator sends HELLO when it has connected, the acceptor when it has received one; each is
+ * UP once it has the other's.
+ */
 static int send_hello(struct rsk_link *l)
 {
 	struct rsk_link_msg m = { .type = RSK_LINK_HELLO };
@@ -112,10 +116,7 @@ void rsk_link_kill(struct rsk_link *l)
 	atomic_store(&l->state, RSK_LINK_DEAD);
 }
 
-/*
- * The resource that this process lacked when a link to it was last being made; 0: none since one
- * was made.
- */
+/* What was lacking when HELLO or accept() last failed here; 0: a HELLO has come through since. */
 static int lacks;
 
 int rsk_rendezvous_lacks(void)
@@ -239,12 +240,12 @@ struct rsk_link *rsk_rendezvous_at(uint64_t nonce, int *err)
 	if (*err >= 0)
 		*err = peer_of(fd, &peer);
 	if (*err < 0) {
-		rsk_own_close(fd);
+		rsk_own_close(fd); /* nothing was sent to us yet */
 		return NULL;
 	}
 	peer.nonce = nonce;
 	*err = begin_link(fd, &peer);
-	return rsk_rendezvous_known(nonce);
+	return rsk_rendezvous_known(nonce); /* none if that has failed */
 }
 
 /*
@@ -282,6 +283,11 @@ bool rsk_rendezvous_hear(struct rsk_link *l)
 	if (l->maker != rsk_pid || atomic_load(&l->state) == RSK_LINK_DEAD)
 		return false;
 	if (atomic_load(&l->state) == RSK_LINK_UP) {
+		/*
+		 * The peer counts its messages in our segment after sending each: an unchanged
+		 * count saves the recvmsg(). The end of the connection is not seen here, but by
+		 * rsk_links_sweep().
+		 */
 		uint32_t messages = atomic_load(&rsk_seg_own_head(&l->seg)->messages);
 
 		if (messages == atomic_load(&l->messages_seen))
@@ -294,7 +300,8 @@ bool rsk_rendezvous_hear(struct rsk_link *l)
 		ssize_t n;
 
 		if (i == MESSAGES_AT_ONCE) {
-			atomic_fetch_sub(&l->messages_seen, 1); /* the rest is read the next time */
+			/* Makes the counts differ, so that the next call reads on. */
+			atomic_fetch_sub(&l->messages_seen, 1);
 			return true;
 		}
 		n = rsk_link_msg_recv(l->control, &m, fds, &nfds);
@@ -318,6 +325,7 @@ bool rsk_rendezvous_hear(struct rsk_link *l)
 
 /*
  * An honest process makes one link to this one, and another if it was restarted under the same pid.
+ * A dead link counts until its streams are closed, since it holds its descriptors until then.
  */
 static bool too_many(int pid)
 {
@@ -357,6 +365,7 @@ void rsk_rendezvous_work(void)
 			if (!swept)
 				rsk_links_sweep();
 			swept = true;
+			/* It may hold descriptors whose close() blocks: fdmsg.h. */
 			if (peer_of(fd, &peer) < 0 || too_many(peer.pid))
 				rsk_fdmsg_close(fd, rsk_own_close);
 			else if (!link_add(fd, false, &peer))

@@ -47,8 +47,8 @@ struct rsk_link *rsk_rendezvous_known(uint64_t nonce);
 struct rsk_link *rsk_rendezvous_at(uint64_t nonce, int *err);
 
 /*
- * The resource that this process lacked (-EMFILE, -ENFILE, -ENOMEM, -ENOSPC) when another one last
- * connected to it; 0: none.
+ * The resource that this process lacked (-EMFILE, -ENFILE, -ENOMEM, -ENOSPC) when HELLO or accept()
+ * last failed here; 0: a HELLO has come through since, or none has failed.
  */
 int rsk_rendezvous_lacks(void);
 
@@ -58,7 +58,7 @@ void rsk_rendezvous_work(void);
 /* Reads the messages of one link, up to a limit. True: there are more. */
 bool rsk_rendezvous_hear(struct rsk_link *l);
 
-/* The other end is gone, or is not trusted any more. */
+/* The other end is gone, or is not trusted any more. Marks it dead; a later sweep frees it. */
 void rsk_link_kill(struct rsk_link *l);
 
 /*
