@@ -201,7 +201,6 @@ void rsk_epoll_ring(struct rsk_epoll *e)
 		rsk_link_strike(e->links[0].l, 1ull << e->links[0].doorbell);
 }
 
-/* Peers ring the doorbells of the set from now on; each ringing takes the announcement back. */
 void rsk_epoll_announce(struct rsk_epoll *e)
 {
 	for (uint32_t i = 0; i < e->nlinks; i++)

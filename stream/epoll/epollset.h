@@ -255,7 +255,7 @@ static inline struct rsk_reg *rsk_reg_find(const struct rsk_stream *s, const str
  * All functions below need the set's lock, except rsk_epoll_check_inside() and
  * rsk_epoll_nest_ctl(); those marked + need the family lock as well.
  *
- * epoll.c: the kernel's entry for a stream that was taken over; adding to and removing from the
+ * epoll_set.c: the kernel's entry for a stream that was taken over; adding to and removing from the
  * ready list; registrations.
  */
 struct epoll_event rsk_reg_event(const struct rsk_epoll_family *f, const struct rsk_reg *r);
@@ -302,13 +302,24 @@ void rsk_reg_unlink(struct rsk_epoll_family *f, struct rsk_reg *r); /* + */
  * unlinks it. Does nothing if only other processes hold the set.
  */
 void rsk_reg_drop(struct rsk_epoll_family *f, struct rsk_reg *r, int fd);
-/* epoll_back.c: the kernel's entry for a registration that is not taken over. */
+/* Wakes one sleeper. The chain lock may be held instead of the set's. */
+void rsk_epoll_ring(struct rsk_epoll *e);
+/* Peers ring the doorbells of the set from now on; each ringing takes the announcement back. */
+void rsk_epoll_announce(struct rsk_epoll *e);
+/* NULL: no memory. Call it within a signal-deferred section, without a lock. */
+struct rsk_epoll *rsk_epoll_new(int epfd);
+
+/* epoll_back.c: + gives a registration back to the kernel's set, if it is taken over. */
+void rsk_reg_restore(struct rsk_epoll_family *f, struct rsk_reg *r);
+/* The kernel's entry for a registration that is not taken over. */
 struct epoll_event rsk_reg_plain_event(const struct rsk_epoll_family *f, const struct rsk_reg *r);
 /*
- * epoll_back.c: translates a kernel event @ev of a registration that is not taken over into what
- * the application gets; false: the event is dropped.
+ * Translates a kernel event @ev of a registration that is not taken over into what the application
+ * gets; false: the event is dropped.
  */
 bool rsk_epoll_told_back(struct rsk_reg *r, struct epoll_event *ev);
+
+/* epoll.c */
 int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r); /* + 0 or -errno */
 enum rsk_reason rsk_epoll_why_not(int rc);
 
@@ -317,13 +328,17 @@ uint64_t rsk_epoll_doorbell_bit(const struct rsk_epoll *e,
 				const struct rsk_link *l); /* 0: none in it */
 /* + Adds the link's doorbell to the set: 0 or -errno. */
 int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l);
-/* Wakes one sleeper. The chain lock may be held instead of the set's. */
-void rsk_epoll_ring(struct rsk_epoll *e);
 void rsk_epoll_give_doorbells(struct rsk_epoll *e); /* + */
 
 /* epoll_answer.c: what is true of a registration now; what a kernel event reports. */
 short rsk_epoll_true_events(struct rsk_reg *r);
 void rsk_epoll_news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev);
+/*
+ * Removes our events from those that the kernel has reported, and returns how many are left (for
+ * epoll_wait.c).
+ */
+int rsk_epoll_translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
+			int n);
 void rsk_epoll_fall_back_full(struct rsk_epoll *e);
 
 struct rsk_epoll_spot;
@@ -344,9 +359,6 @@ int rsk_epoll_gather(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 int rsk_epoll_settle(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		     struct epoll_event *evs, int n, int max, uint32_t takeovers,
 		     uint64_t began_ns);
-
-/* epoll_wait.c */
-void rsk_epoll_announce(struct rsk_epoll *e);
 
 /* epoll_map.c */
 
@@ -413,22 +425,18 @@ void rsk_epoll_over_fork(const struct rsk_epoll_family *f, struct rsk_epoll *e);
 void rsk_epoll_over_paired(const struct rsk_epoll_family *f, struct rsk_epoll *e,
 			   struct rsk_reg *r);
 void rsk_epoll_over_show(const struct rsk_epoll_family *f, struct rsk_epoll *e);
-
-/* epoll_fork.c */
-/* + Whether the set is this process's alone, with the registrations that we know. */
-bool rsk_epoll_is_ours_again(struct rsk_epoll *e);
-void rsk_reg_restore(struct rsk_epoll_family *f, struct rsk_reg *r); /* + in epoll.c */
 /*
- * rsk_epoll_tell_over - reports what lies in overread files, together with all events of the
- * kernel; 0: there is nothing to report there. Takes the lock itself.
- *
- * rsk_epoll_translate - removes our events from those that the kernel has reported, and returns how
- * many are left (for epoll_wait.c; the set's lock is held).
+ * Reports what lies in overread files, together with all events of the kernel; 0: there is nothing
+ * to report there. Takes the lock itself.
  */
 int rsk_epoll_tell_over(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 			struct epoll_event *evs, int max);
-int rsk_epoll_translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *evs,
-			int n);
+
+/*
+ * epoll_adopt.c: + True: the set is (again) this process's alone, and the kernel's entries are the
+ * ones we know. False: it may be shared; try again, unless e->foreign.
+ */
+bool rsk_epoll_is_ours_again(struct rsk_epoll *e);
 
 /* epoll_check.c */
 bool rsk_epoll_validate(const struct rsk_epoll *e);
@@ -441,20 +449,21 @@ static inline int rsk_epoll_kernel_set(const struct rsk_epoll *e)
 	return e->sub >= 0 ? e->sub : e->epfd;
 }
 
-/* + Creates the sub-set: 0 or -errno. */
-int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e);
-/* Something may be ready: wakes sleepers and watchers. */
-void rsk_epoll_stir(struct rsk_epoll *e);
 /* Keeps only ready registrations on the ready list, and sets the ready eventfd accordingly. */
 void rsk_epoll_show(struct rsk_epoll *e);
 /* Moves what has come to the sub-set and to the ready maps to the ready list; announces again. */
 void rsk_epoll_take_in(struct rsk_epoll_family *f, struct rsk_epoll *e);
 /* Calls rsk_epoll_check() for every set in this one. */
 bool rsk_epoll_check_inside(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *until_ns);
-/* NULL: no memory. Call it within a signal-deferred section. */
-struct rsk_epoll *rsk_epoll_new(int epfd);
 int rsk_epoll_nest_ctl(struct rsk_epoll_family *f, int epfd, int op, int fd,
 		       struct epoll_event *ev);
+
+/* epoll_sub.c */
+
+/* + Creates the sub-set: 0 or -errno. */
+int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e);
+/* Something may be ready: wakes sleepers and watchers. */
+void rsk_epoll_stir(struct rsk_epoll *e);
 /* removes our entries from the set itself */
 void rsk_epoll_sub_empty(const struct rsk_epoll *e);
 void rsk_epoll_sub_light(struct rsk_epoll *e, bool on); /* switches the ready eventfd */

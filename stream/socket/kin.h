@@ -14,7 +14,7 @@
  * has a stream of theirs: so their hangup comes only when no descendant of the parent holds the
  * stream either.
  *
- * Each function takes its own lock (docs/locks.md), and no other.
+ * Each function takes kin's lock (docs/locks.md), and no other.
  */
 #ifndef RSK_KIN_H
 #define RSK_KIN_H
@@ -47,7 +47,8 @@ void rsk_kin_fork_child(void);
 bool rsk_kin_fd(int fd); /* in a single-threaded child: whether @fd is one of these sockets */
 
 /*
- * Processes the messages of the other processes. No lock is held; one system call for each of them.
+ * Processes the messages of the other processes; one system call for each of them. Any lock before
+ * kin's in docs/locks.md may be held.
  */
 void rsk_kin_check(void);
 
