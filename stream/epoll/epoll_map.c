@@ -123,9 +123,11 @@ void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 
 void rsk_epoll_check_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e)
 {
+	struct rsk_stream *last = e->last && e->last->tagged ? e->last->stream : NULL;
+
 	spot->e = e;
 	spot->known = known_mark(e);
-	spot->same_cpu = e->last && e->last->tagged && !rsk_spin_pays(e->last->stream);
+	spot->same_cpu = last && !rsk_spin_peer_elsewhere(last, rsk_stream_publish_cpu(last));
 	if (spot->known.l)
 		rsk_stream_peek_at(&spot->peek, e->busiest->stream);
 }

@@ -162,8 +162,12 @@ static bool spin(struct rsk_poll_set *p)
 
 	if (spin_ns == UINT32_MAX)
 		spin_ns = rsk_knobs.spin_ns;
-	for (uint32_t i = 0; i < p->nitems; i++)
-		same_cpu |= p->items[i].paired && !rsk_spin_pays(p->items[i].s);
+	for (uint32_t i = 0; i < p->nitems; i++) {
+		struct rsk_stream *s = p->items[i].s;
+
+		if (p->items[i].paired)
+			same_cpu |= !rsk_spin_peer_elsewhere(s, rsk_stream_publish_cpu(s));
+	}
 	return rsk_spin(spin_ns, same_cpu, ring_stirs, p);
 }
 

@@ -43,11 +43,12 @@ static bool grows(void *arg)
 static bool spin(struct rsk_wait *w)
 {
 	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed);
+	bool same_cpu = !rsk_spin_peer_elsewhere(w->s, rsk_stream_publish_cpu(w->s));
 
 	if (w->peeked)
-		w->in_time = rsk_spin(budget, !rsk_spin_pays(w->s), grows, w);
+		w->in_time = rsk_spin(budget, same_cpu, grows, w);
 	else
-		w->in_time = rsk_spin(budget, !rsk_spin_pays(w->s), wait_stirs, w);
+		w->in_time = rsk_spin(budget, same_cpu, wait_stirs, w);
 	/* Only a thread that has to sleep reads the clock. */
 	if (!w->in_time && !w->begin_ns)
 		w->begin_ns = rsk_now_ns() - rsk_spin_spent_ns;

@@ -101,7 +101,7 @@ bool rsk_spin_yield(bool (*stirs)(void *), void *arg)
 
 /* ---- on which CPUs peers run ---- */
 
-static uint32_t publish_cpu(struct rsk_stream *s)
+uint32_t rsk_stream_publish_cpu(struct rsk_stream *s)
 {
 	struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
 	uint32_t cpu = (uint32_t)sched_getcpu() + 1;
@@ -111,14 +111,9 @@ static uint32_t publish_cpu(struct rsk_stream *s)
 	return cpu;
 }
 
-void rsk_stream_publish_cpu(struct rsk_stream *s)
-{
-	publish_cpu(s);
-}
-
-bool rsk_spin_pays(struct rsk_stream *s)
+bool rsk_spin_peer_elsewhere(const struct rsk_stream *s, uint32_t cpu)
 {
 	struct rsk_seg_ctl *ctl = rsk_seg_peer_ctl(&s->link->seg, s->sid);
 
-	return atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != publish_cpu(s);
+	return atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != cpu;
 }

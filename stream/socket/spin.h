@@ -104,11 +104,15 @@ static inline uint32_t rsk_spin_learn(uint32_t budget_ns, uint64_t took_ns)
 }
 
 /*
- * Whether to spin for this stream's peer, i.e. whether it runs on another CPU. Publishes our CPU.
+ * Publishes the CPU on which we run, for the peer's rsk_spin_peer_elsewhere(). Returns its number
+ * + 1; 0: it is not known.
  */
-bool rsk_spin_pays(struct rsk_stream *s);
+uint32_t rsk_stream_publish_cpu(struct rsk_stream *s);
 
-/* Publishes the CPU on which we run, for the peer's rsk_spin_pays(). */
-void rsk_stream_publish_cpu(struct rsk_stream *s);
+/*
+ * Whether this stream's peer was last on another CPU than ours, which is @cpu (as published). If it
+ * was on the same one, spinning would keep the CPU from it.
+ */
+bool rsk_spin_peer_elsewhere(const struct rsk_stream *s, uint32_t cpu);
 
 #endif

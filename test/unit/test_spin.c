@@ -17,6 +17,15 @@ static void setup(void)
 	rsk_engine_init(&plain_host);
 }
 
+static int the_cpu;
+
+int __wrap_sched_getcpu(void);
+
+int __wrap_sched_getcpu(void)
+{
+	return the_cpu;
+}
+
 static bool never(void *arg)
 {
 	return false;
@@ -55,6 +64,35 @@ Test(spin, a_ring_before_a_wait_without_a_budget, .init = setup)
 Test(spin, a_ring_before_a_yield, .init = setup)
 {
 	takes_the_ring(LONG_NS, true, never);
+}
+
+/* The two ends of one stream, in one process. */
+static struct rsk_stream our, their;
+
+static void connect_ends(void)
+{
+	static struct rsk_link ours, theirs;
+
+	ours.seg.rail.segment = theirs.seg.rail.window = calloc(1, rsk_seg_ctl_off(1));
+	theirs.seg.rail.segment = ours.seg.rail.window = calloc(1, rsk_seg_ctl_off(1));
+	our.link = &ours;
+	their.link = &theirs;
+}
+
+/* Whether our end spins, where each was on that CPU when it published it; -1: it is not known. */
+static bool spins(int ours, int peers)
+{
+	the_cpu = peers;
+	rsk_stream_publish_cpu(&their);
+	the_cpu = ours;
+	return rsk_spin_peer_elsewhere(&our, rsk_stream_publish_cpu(&our));
+}
+
+Test(spin, a_peer_on_our_cpu, .init = connect_ends)
+{
+	cr_assert(!spins(0, 0) && !spins(5, 5));
+	cr_assert(spins(0, 1) && spins(5, 0));
+	cr_assert(spins(-1, 5) && spins(5, -1));
 }
 
 Test(spin, time_spent, .init = setup)
