@@ -115,5 +115,5 @@ bool rsk_spin_peer_elsewhere(const struct rsk_stream *s, uint32_t cpu)
 {
 	struct rsk_seg_ctl *ctl = rsk_seg_peer_ctl(&s->link->seg, s->sid);
 
-	return atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != cpu;
+	return !cpu || atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != cpu;
 }

@@ -110,8 +110,8 @@ static inline uint32_t rsk_spin_learn(uint32_t budget_ns, uint64_t took_ns)
 uint32_t rsk_stream_publish_cpu(struct rsk_stream *s);
 
 /*
- * Whether this stream's peer was last on another CPU than ours, which is @cpu (as published). If it
- * was on the same one, spinning would keep the CPU from it.
+ * Whether this stream's peer was last on another CPU than ours, which is @cpu (as published); true
+ * if one of them is not known. If it was on the same one, spinning would keep the CPU from it.
  */
 bool rsk_spin_peer_elsewhere(const struct rsk_stream *s, uint32_t cpu);
 

@@ -93,6 +93,7 @@ Test(spin, a_peer_on_our_cpu, .init = connect_ends)
 	cr_assert(!spins(0, 0) && !spins(5, 5));
 	cr_assert(spins(0, 1) && spins(5, 0));
 	cr_assert(spins(-1, 5) && spins(5, -1));
+	cr_assert(spins(-1, -1), "what neither knows is not the same");
 }
 
 Test(spin, time_spent, .init = setup)
