@@ -9,13 +9,13 @@
 
 #include <rsock/sys.h>
 
-#define SPINS_TOLD 64
-#define YIELDS 2
-#define YIELD_SLOW_NS 20000u
-#define YIELD_REST_VAIN 16u
-#define YIELD_REST_SLOW 512u
-#define RING_LEAST_NS 10000u
-#define LONGEST_TIMES 4u
+#define SPINS_TOLD 64	     /* spins that are counted here before the record has them */
+#define YIELDS 2	     /* of one wait */
+#define YIELD_SLOW_NS 20000u /* a yield this long gave away a time slice */
+#define YIELD_REST_VAIN 16u  /* waits without a yield after yields in vain */
+#define YIELD_REST_SLOW 512u /* the same after a slow one */
+#define RING_LEAST_NS 10000u /* shortest spin after waking a peer, if the budget allows it */
+#define LONGEST_TIMES 4u     /* longest spin, as a multiple of the knob */
 
 static __thread uint32_t spins, spins_useful;
 
@@ -40,13 +40,17 @@ void rsk_spun(bool useful)
 /* Moving average of the time that waking this thread takes; 0: not woken yet. */
 static __thread uint32_t waking_ns;
 
+/*
+ * At least the knob, at most 4 times that, between them twice what waking costs; exactly the knob
+ * if the user set it.
+ */
 uint32_t rsk_spin_longest(void)
 {
-	uint32_t least = rsk_knobs.spin_ns, longest = 2 * waking_ns;
+	uint32_t knob_ns = rsk_knobs.spin_ns, longest = 2 * waking_ns;
 
-	if (rsk_knobs.spin_set || longest < least)
-		return least;
-	return longest < LONGEST_TIMES * least ? longest : LONGEST_TIMES * least;
+	if (rsk_knobs.spin_set || longest < knob_ns)
+		return knob_ns;
+	return longest < LONGEST_TIMES * knob_ns ? longest : LONGEST_TIMES * knob_ns;
 }
 
 uint64_t rsk_spin_woken(const struct rsk_link *l, uint64_t began_ns)
@@ -54,6 +58,7 @@ uint64_t rsk_spin_woken(const struct rsk_link *l, uint64_t began_ns)
 	uint64_t now = rsk_now_ns(), rang;
 	int64_t took;
 
+	/* The time of the link's newest ring, of any doorbell: a hint. */
 	rang = atomic_load_explicit(&rsk_seg_own_head(&l->seg)->rang_ns, memory_order_relaxed);
 	if (rang < began_ns || rang > now)
 		return now; /* another wait's, or a peer's false value */

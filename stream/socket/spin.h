@@ -2,7 +2,9 @@
 /*
  * spin.h - polls memory before a sleep, for as long as that has paid lately. Every wait has a
  * budget in nanoseconds that adapts: from 0 (straight to sleep) to rsk_spin_longest(). No lock; no
- * system call except a yield to a peer on the same CPU. wait.c, poll.c and epoll_map.c call it.
+ * system call except a yield to a peer on the same CPU. wait.c, poll.c and epoll_map.c spin;
+ * epoll_answer.c and epoll_wait.c adjust a set's budget, calls/send.c and fast_path.c publish our
+ * CPU, engine.c writes the counts at exit.
  */
 #ifndef RSK_SPIN_H
 #define RSK_SPIN_H
@@ -21,7 +23,10 @@
 #define RSK_SPIN_LOOKS_PER_CLOCK 16
 #define RSK_SPIN_LEAST_NS 1000u
 
-/* How long the last unsuccessful spin of this thread took. */
+/*
+ * Time of this thread's last timed spin, whether it found something or not; 0: none, or a yield.
+ * Without the eager looks.
+ */
 extern __thread uint64_t rsk_spin_spent_ns;
 
 /*
