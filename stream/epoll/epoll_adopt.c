@@ -162,7 +162,7 @@ bool rsk_epoll_is_ours_again(struct rsk_epoll *e)
 	if (rsk_kin_shares(&e->kin) || e->foreign)
 		return false;
 	is = atomic_load(&e->kin.changed) ? DIFFERENT : compare(rsk_epoll_family(), e);
-	/* Never again after a mismatch: a process that has changed the set does not change it back. */
+	/* Never again after a mismatch: a process that changed the set does not undo it. */
 	e->foreign = is == DIFFERENT;
 	e->doubtful = is != SAME;
 	return is == SAME;
