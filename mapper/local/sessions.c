@@ -8,6 +8,7 @@
 #include "pm_hash.h"
 #include <utlist.h>
 
+/* uint64_t: no padding, which would be hashed. */
 struct key {
 	uint64_t link;
 	uint64_t process;

@@ -4,9 +4,10 @@
  * streams, identified by its mapping (AssocHandle). Used by rsockd, which proves which process may
  * say what about a connection before it calls.
  *
- * A reservation is promised when a mapping was answered, used from the process's report on, and
- * released when the process reports its end or exits. Every operation takes constant time. No
- * clock, no sockets. One thread.
+ * A reservation is promised when the mapping is answered, used from the process's LINK on, and
+ * released at its UNLINK, or when the process is gone. add, find, use, drop, promised: O(1).
+ * release() must not call back into this table. No clock (now_ns must not go back), no sockets. One
+ * thread.
  */
 #ifndef RSK_SESSIONS_H
 #define RSK_SESSIONS_H
