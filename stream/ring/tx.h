@@ -294,10 +294,11 @@ bool rsk_tx_secure(struct rsk_tx *tx);
 uint64_t rsk_tx_under_way(const struct rsk_tx *tx);
 
 /*
- * rsk_tx_set_rate - from now on the ring takes at most @bps bits per second (0: any number): a token
- * bucket whose tokens are cells, frames included, and that holds a tenth of a second's. Between
- * calls of rsk_tx_pace() nothing is added; it returns whether there is more room than before. The
- * time is monotonic. A ring without room for that reason alone is not full: rsk_tx_paced().
+ * rsk_tx_set_rate - from now on the ring takes at most @bps bits per second (0: any number): a
+ * token bucket whose tokens are cells, frames included, and that holds a tenth of a second's.
+ * Between calls of rsk_tx_pace() nothing is added; it returns whether there is more room than
+ * before. The time is monotonic. A ring without room for that reason alone is not full:
+ * rsk_tx_paced().
  */
 void rsk_tx_set_rate(struct rsk_tx *tx, uint64_t bps, uint64_t now_ns);
 bool rsk_tx_pace(struct rsk_tx *tx, uint64_t now_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * tx_parts.h - what tx.c (states), tx_send.c (sending), tx_retransmit.c (retransmission) and
- * tx_pace.c (pacing) share of struct rsk_tx. Only these include it; the caller holds the lock of the
- * direction.
+ * tx_pace.c (pacing) share of struct rsk_tx. Only these include it; the caller holds the lock of
+ * the direction.
  */
 #ifndef RSK_TX_PARTS_H
 #define RSK_TX_PARTS_H
