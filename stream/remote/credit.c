@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * credit.c - the progress thread reads the credit mailboxes of receivers whose senders, here, have
- * a full ring, and adds to the rings whose senders are paced (tx.h). See credit.h. Only the progress thread runs this, except where a comment says
- * otherwise. Design: docs/adr/read-path.md.
+ * a full ring, and adds to the rings whose senders are paced (tx.h). See credit.h. Only the
+ * progress thread runs this, except where a comment says otherwise. Design: docs/adr/read-path.md.
  */
 #include "credit.h"
 
