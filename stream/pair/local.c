@@ -154,6 +154,9 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 		  (rsk_knobs.no_shm ? RSK_LOCAL_NO_SHM : 0);
 	m.tuple = s->tuple;
 	m.cookie = rsk_cookie_of(fd);
+	/* What was decided belongs to a mapping: a child has its parent's, and none yet. */
+	if (!s->pairing.mapping)
+		rsk_stream_set_qos(s, fd, &(struct rsk_qos){ 0 });
 	if (rsk_local_say(&m, -1)) {
 		s->pairing.answer.asked_daemon = rsk_rsockd.number;
 		s->pairing.answer.ns = rsk_now_ns();

@@ -47,6 +47,7 @@ static struct rsk_stream *stream_alloc(void)
 	 * rsk_pool_take().
 	 */
 	CLEAR(s, fds, link);
+	s->qos = (struct rsk_qos){ 0 }; /* may be set before it is attached */
 	return s;
 }
 

@@ -57,6 +57,8 @@ void rsk_stream_set_qos(struct rsk_stream *s, int fd, const struct rsk_qos *qos)
 {
 	struct rsk_qos had = s->qos;
 
+	if (rsk_qos_same(qos, &had))
+		return;
 	s->qos = *qos;
 	if (qos->rate_bps != had.rate_bps)
 		pace_tcp(fd, had.rate_bps, qos->rate_bps);
