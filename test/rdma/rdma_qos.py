@@ -7,7 +7,8 @@ import sys
 import time
 
 from guest import ROOT
-from hosts import FIRM, Peer, configuration, connect, earn, ends, hosts, pair, queue_pairs, said
+from hosts import (FIRM, Peer, both_ways, configuration, connect, earn, ends, hosts, pair,
+                   queue_pairs, said)
 from rdmalab import SCALE, case, lab, main
 
 RATE = 4_000_000  # bits per second; a guest manages ten times that
@@ -60,7 +61,9 @@ def measured(one, other, bps):
     other.flow("block", 0, size)
     one.result(SECONDS * SCALE)
     other.result(SECONDS * SCALE)
-    return (time.monotonic() - began) / SECONDS
+    took = (time.monotonic() - began) / SECONDS
+    print(f"{size} bytes took {took:.3f} of the time at {bps} bit/s", flush=True)
+    return took
 
 
 def by_ring(t, port, had=0):
@@ -95,8 +98,12 @@ def over_tcp(t):
     server, client, port = pair(t, env=FIRM)
     earn(t, client, server, port)
     for peer in server, client:
-        peer.guest.run([f"{ROOT}/bin/rsock", "demote", "--port", port], expect=0)
-    lab(t)[1].until(lambda: all(e.get("tx") == "tcp" for e in ends(t, port)), 30, "TCP")
+        peer.guest.run([f"{ROOT}/bin/rsock", "demote", "--wait", 0, peer.handle.pid])
+
+    def fallen_back():
+        both_ways(client, server, 2000, 2000)
+        return all(end.get("tx") == end.get("rx") == "tcp" for end in ends(t, port))
+    lab(t)[1].until(fallen_back, 60, "the stream on TCP")
     seen = Marked(guests[1], "tcp", DSCP, port)
     took = measured(server, client, RATE)
     marked, others = seen.counts()
