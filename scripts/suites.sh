@@ -33,7 +33,7 @@ suites_short()
 	ctests "behaviours, TCP against preloaded" 10 app $((cores * 2))
 	ctests "real programs" 15 real 1
 	ctests "faults; hosts as network namespaces; the tool" 20 fault,net,tool $((cores * 2))
-	ctests "instructions per call; teeth: what is wrong is noticed" 10 guard,teeth "$cores"
+	ctests "instructions per call" 10 guard "$cores"
 	ctests "two hosts with RDMA devices, one boot" 10 rdma-boot 1
 }
 
@@ -43,6 +43,7 @@ suites_long() # SECONDS for each fuzz target
 	cores=$(nproc)
 	ctests "behaviours without spinning, with small rings" 20 configs "$cores"
 	ctests "real programs in more ways" 15 real-more 1
+	ctests "teeth: what is wrong is noticed" 10 teeth "$cores"
 	suite "200 random programs" limited 10 make -s differ
 	ctests "two hosts with RDMA devices, a few of all" 15 rdma-short 1
 	suite "ASan and UBSan" limited 15 scripts/sanitize.sh address
