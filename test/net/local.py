@@ -7,17 +7,17 @@ import os
 import socket
 import struct
 
-MAGIC = 0x33306C6B636F7372
+MAGIC = 0x34306C6B636F7372
 (HELLO, LOOKUP, LISTEN, LOST, RENDEZVOUS, ANSWER, RESOLVE, RDMA, LINK, UNLINK,
- PORT_TABLE) = range(1, 12)
+ PORT_TABLE, QOS) = range(1, 13)
 CONNECTING, QUIET, AGAIN, ABLE, NO_SHM = 1, 2, 4, 8, 16
-BYTES = 144
+BYTES = 160
 SO_COOKIE, SO_NETNS_COOKIE = 57, 71
-LAYOUT = struct.Struct("<QII Q16s16sHHHHII QQiiII16sHHi16s")
+LAYOUT = struct.Struct("<QII Q16s16sHHHHII QQiiII16sHHi16s QBB6x")
 FIELDS = ("magic", "type", "flags", "netns", "local", "peer", "local_port", "peer_port", "family",
           "pad", "scope",
           "pad2", "cookie", "link", "fd", "pid", "uid", "reason", "ip", "port", "ipv", "peer_fd",
-          "from_ip")
+          "from_ip", "rate", "dscp", "priority")
 assert LAYOUT.size == BYTES
 
 
@@ -68,10 +68,10 @@ class Client:
     def look_up(self, sock, connecting, **wrong):
         self.say(LOOKUP, **{**name_of(sock), "flags": CONNECTING if connecting else 0, **wrong})
 
-    def hear(self, port_tables=False):
+    def hear(self, port_tables=False, qos=False):
         """A message and its descriptors; None when rsockd closed the connection. A port table,
         which rsockd sends at some time to a process that is able to accept rails, is dropped unless
-        port_tables is true.
+        port_tables is true; so is the service that a session gets, unless qos is true.
         """
         while True:
             try:
@@ -79,7 +79,8 @@ class Client:
             except ConnectionResetError:
                 return None, []
             message = unpack(data) if data else None
-            if port_tables or message is None or message["type"] != PORT_TABLE:
+            asked = {PORT_TABLE: port_tables, QOS: qos}
+            if message is None or asked.get(message["type"], True):
                 return message, fds
             for fd in fds:
                 os.close(fd)
