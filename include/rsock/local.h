@@ -65,8 +65,8 @@ enum rsk_local_type {
 	RSK_LOCAL_PORT_TABLE,
 	/*
 	 * From rsockd, about a connection (cookie, fd) and its mapping (link): the service that
-	 * policy gives it from now on (qos). Sent before the ANSWER with the mapping, behind the one
-	 * that admits a peer, and again when it changes; not at all while it is all zero.
+	 * policy gives it from now on (qos). Sent before the ANSWER with the mapping, behind the
+	 * one that admits a peer, and again when it changes; not at all while it is all zero.
 	 */
 	RSK_LOCAL_QOS,
 	RSK_LOCAL_TYPES
