@@ -75,6 +75,7 @@ uint32_t rsk_spin_after_ring(uint32_t budget_ns)
 {
 	uint32_t enough = 2 * waking_ns > RING_LEAST_NS ? 2 * waking_ns : RING_LEAST_NS;
 
+	rsk_spin_rang = false;
 	return budget_ns < enough ? budget_ns : enough;
 }
 

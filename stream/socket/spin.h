@@ -37,7 +37,9 @@ extern __thread uint64_t rsk_spin_spent_ns;
 bool rsk_spin_yield(bool (*stirs)(void *), void *arg);
 
 /*
- * The budget of a thread that has woken a peer since its last spin (rsk_spin_rang): as long as
+ * The budget of a thread that has woken a peer since its last timed spin (rsk_spin_rang; a yield is
+ * none, nor is a wait without a budget: with four pairs on two processors that costs nine tenths of
+ * the round trips, since the peer that was woken waits for our CPU): as long as
  * waking takes. A peer that is not running by then may have been put on our CPU, where it waits for
  * us.
  */
@@ -54,16 +56,15 @@ void rsk_spun_tell(void);
 static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns, bool same_cpu,
 							   bool (*stirs)(void *), void *arg)
 {
-	bool found = false, rang = rsk_spin_rang;
 	uint64_t start, now;
+	bool found = false;
 
-	rsk_spin_rang = false;
 	rsk_spin_spent_ns = 0;
 	if (same_cpu && rsk_knobs.spin_ns)
 		return rsk_spin_yield(stirs, arg);
 	if (!budget_ns)
 		return false;
-	if (rang)
+	if (rsk_spin_rang)
 		budget_ns = rsk_spin_after_ring(budget_ns);
 	for (int i = 0; i < RSK_SPIN_EAGER_LOOKS; i++)
 		if (stirs(arg)) {

@@ -195,7 +195,7 @@ static inline uint32_t rsk_stream_short_sends(const struct rsk_stream *s)
  */
 void rsk_stream_stay_off(struct rsk_stream *s);
 
-/* This thread has woken a peer since its last spin: spin.h. */
+/* This thread has woken a peer since its last timed spin: spin.h. */
 extern __thread bool rsk_spin_rang;
 
 /*

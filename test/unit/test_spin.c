@@ -56,14 +56,25 @@ Test(spin, a_ring_before_a_wait_that_ends_at_once, .init = setup)
 	takes_the_ring(LONG_NS, false, at_once);
 }
 
+/* A wait that does not spin by time leaves the ring to the next one. */
+static void leaves_the_ring(uint32_t budget_ns, bool same_cpu)
+{
+	rsk_spin_rang = true;
+	rsk_spin(budget_ns, same_cpu, never, NULL);
+	cr_assert(rsk_spin_rang);
+	rsk_spin(LONG_NS, false, never, NULL);
+	cr_assert(!rsk_spin_rang);
+	cr_assert_lt(rsk_spin_spent_ns, LONG_NS);
+}
+
 Test(spin, a_ring_before_a_wait_without_a_budget, .init = setup)
 {
-	takes_the_ring(0, false, never);
+	leaves_the_ring(0, false);
 }
 
 Test(spin, a_ring_before_a_yield, .init = setup)
 {
-	takes_the_ring(LONG_NS, true, never);
+	leaves_the_ring(LONG_NS, true);
 }
 
 /* The two ends of one stream, in one process. */
