@@ -53,19 +53,30 @@ static void rank_tcp(int fd, uint8_t priority)
 		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &most, sizeof(most));
 }
 
+/* Whether the socket's priority is the default or follows from what we set, not the program's. */
+static bool is_ours(int fd, const struct rsk_qos *had)
+{
+	int now;
+
+	return get(fd, SOL_SOCKET, SO_PRIORITY, &now, sizeof(now)) &&
+	       (now == had->priority || had->dscp || (had->priority > 6 && now == 6));
+}
+
 void rsk_stream_set_qos(struct rsk_stream *s, int fd, const struct rsk_qos *qos)
 {
 	struct rsk_qos had = s->qos;
+	bool ours;
 
 	if (rsk_qos_same(qos, &had))
 		return;
+	ours = is_ours(fd, &had);
 	s->qos = *qos;
 	if (qos->rate_bps != had.rate_bps)
 		pace_tcp(fd, had.rate_bps, qos->rate_bps);
 	if (qos->dscp != had.dscp)
 		mark_tcp(s, fd, had.dscp, qos->dscp);
 	/* After the DSCP, which sets a priority of its own. */
-	if (qos->priority != had.priority || (qos->priority && qos->dscp != had.dscp))
+	if (ours && (qos->priority != had.priority || (qos->priority && qos->dscp != had.dscp)))
 		rank_tcp(fd, qos->priority);
 	if (s->link && s->link->remote && qos->rate_bps != had.rate_bps) {
 		rsk_lock(&s->tx_lock);
