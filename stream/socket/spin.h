@@ -37,11 +37,10 @@ extern __thread uint64_t rsk_spin_spent_ns;
 bool rsk_spin_yield(bool (*stirs)(void *), void *arg);
 
 /*
- * The budget of a thread that has woken a peer since its last timed spin (rsk_spin_rang; a yield is
- * none, nor is a wait without a budget: with four pairs on two processors that costs nine tenths of
- * the round trips, since the peer that was woken waits for our CPU): as long as
+ * The budget of a thread that has woken a peer since its last timed spin (rsk_spin_rang): as long as
  * waking takes. A peer that is not running by then may have been put on our CPU, where it waits for
- * us.
+ * us. A yield is no timed spin, nor is a wait without a budget: to forget the ring there makes four
+ * pairs on two processors nine times slower.
  */
 uint32_t rsk_spin_after_ring(uint32_t budget_ns);
 
