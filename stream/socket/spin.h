@@ -38,9 +38,9 @@ bool rsk_spin_yield(bool (*stirs)(void *), void *arg);
 
 /*
  * The budget of a thread that has woken a peer since its last timed spin (rsk_spin_rang): as long
- * as waking takes. A peer that is not running by then may have been put on our CPU, where it waits for
- * us. A yield is no timed spin, nor is a wait without a budget: to forget the ring there makes four
- * pairs on two processors nine times slower.
+ * as waking takes. A peer that is not running by then may have been put on our CPU, where it waits
+ * for us. A yield is no timed spin, nor is a wait without a budget: to forget the ring there makes
+ * four pairs on two processors nine times slower.
  */
 uint32_t rsk_spin_after_ring(uint32_t budget_ns);
 
