@@ -41,6 +41,7 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	require(!(m->flags & RSK_LOCAL_DRY) || m->type == RSK_LOCAL_LOOKUP);
 	require(m->flags <= (RSK_LOCAL_CONNECTING | RSK_LOCAL_QUIET | RSK_LOCAL_AGAIN |
 			     RSK_LOCAL_ABLE | RSK_LOCAL_NO_SHM | RSK_LOCAL_DRY));
+	require(m->qos.dscp <= RSK_QOS_DSCP_MOST && m->qos.priority <= RSK_QOS_PRIORITY_MOST);
 	switch (m->type) {
 	case RSK_LOCAL_LINK:
 		require(m->link);
@@ -67,6 +68,7 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 		require(!from_rsockd && m->link);
 		break;
 	case RSK_LOCAL_RENDEZVOUS:
+	case RSK_LOCAL_QOS:
 		require(from_rsockd && m->link);
 		break;
 	case RSK_LOCAL_PORT_TABLE:
@@ -110,6 +112,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	m.type %= RSK_LOCAL_TYPES;
 	m.flags &= RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN | RSK_LOCAL_ABLE | RSK_LOCAL_NO_SHM;
 	m.reason %= RSK_REASON_COUNT;
+	m.qos.dscp &= RSK_QOS_DSCP_MOST;
+	m.qos.priority &= RSK_QOS_PRIORITY_MOST;
 	both_ways(&m, sizeof(m));
 	return 0;
 }
