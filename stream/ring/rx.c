@@ -382,6 +382,9 @@ int rsk_rx_pause(struct rsk_rx *rx)
 		return rc;
 	if (rx->state == RSK_RX_DRAIN_TCP && rx->pos > rx->switch_at.pos)
 		return rsk_rx_refuse(rx);
+	rc = rsk_rx_run_commands(rx);
+	if (rc < 0)
+		return rc;
 	if (rx->state == RSK_RX_TCP || rx->fin || rx->fell_back)
 		return 0;
 	if (!rx->ended)

@@ -73,6 +73,22 @@ Test(rx_quiesce, whose_sender_had_moved_is_read_here)
 	cr_assert_eq(recv_some(4096), 107);
 }
 
+Test(rx_quiesce, whose_sender_had_moved_with_nothing_unread_may_pause)
+{
+	on_ring(&far, 10);
+	w.dark = true; /* the command is under way */
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
+	w.dark = false;
+	w.tx.answered = RSK_ANSWERED_SWITCHED;
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
+	cr_assert_not(rsk_rx_is_quiesced(&w.rx));
+	cr_assert_eq(rsk_rx_pause(&w.rx), 0);
+	cr_assert_eq(w.rx.state, RSK_RX_TCP);
+	cr_assert_eq(send_some(7), 7);
+	cr_assert_eq(recv_some(4096), 7);
+}
+
 Test(rx_quiesce, a_rail_that_breaks_is_an_answer)
 {
 	uint64_t pos, cell;
