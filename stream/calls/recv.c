@@ -115,7 +115,7 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 	 */
 	if (ended && rsk_peer_left_data(s) &&
 	    !rsk_stream_is_aborted(s, rsk_stream_ends_shown(fd)) &&
-	    rsk_peer_reset(s, fd, -ECONNRESET, true))
+	    rsk_stream_reset(s, fd, -ECONNRESET, true))
 		return -ECONNRESET;
 	if (ended && rsk_link_peer_gone(s->link))
 		rsk_peer_is_dead(s);

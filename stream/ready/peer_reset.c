@@ -4,15 +4,11 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <sys/socket.h>
-
-#include <rsock/sys.h>
 
 #include "links.h"
 #include "owner.h"
 #include "stream.h"
 #include "tuple.h"
-#include "upcall.h"
 
 /*
  * The peer may only have shut its sending half: true if no process holds its socket any more. When
@@ -64,30 +60,6 @@ void rsk_peer_is_dead(struct rsk_stream *s)
 	rsk_unlock(&s->tx_lock);
 }
 
-bool rsk_peer_reset(struct rsk_stream *s, int fd, int err, bool told)
-{
-	bool first;
-
-	rsk_lock(&s->rx_lock);
-	first = !s->rx.tcp.err_told && !s->rx.tcp.err;
-	if (first && told)
-		rsk_rx_told(&s->rx, err);
-	else if (first)
-		s->rx.tcp.err = err;
-	rsk_unlock(&s->rx_lock);
-	if (!first)
-		return false; /* another thread has reported or seen it */
-	rsk_lock(&s->tx_lock);
-	rsk_tx_reader_gone(&s->tx, RSK_READER_CLOSED);
-	rsk_tx_to_tcp(&s->tx);
-	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
-	rsk_unlock(&s->tx_lock);
-	atomic_store(&s->wr_shut, 1);
-	rsk_sys_shutdown(fd, SHUT_RDWR);
-	rsk_upcalls->changed(s); /* no waiter needs to wait for room any longer */
-	return true;
-}
-
 bool rsk_stream_see_reset(struct rsk_stream *s, int fd)
 {
 	bool open, told, ring;
@@ -106,7 +78,7 @@ bool rsk_stream_see_reset(struct rsk_stream *s, int fd)
 		return false;
 	/* tcp_reset(): after an end, the kernel refuses the sends. */
 	if (rsk_peer_left_data(s))
-		return rsk_peer_reset(s, fd, open ? -ECONNRESET : -EPIPE, false);
+		return rsk_stream_reset(s, fd, open ? -ECONNRESET : -EPIPE, false);
 	/*
 	 * That end is in order. Data sent from now on is answered by a reset, as with the kernel.
 	 */

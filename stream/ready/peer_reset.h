@@ -23,16 +23,6 @@ bool rsk_peer_left_data(struct rsk_stream *s);
 void rsk_peer_is_dead(struct rsk_stream *s);
 
 /*
- * Records a reset with error @err (-errno) that the kernel has not seen: it is reported once; after
- * that receives find the end, and sends get EPIPE. Shuts the TCP socket both ways, so that the
- * kernel shows it like a socket whose reset was reported: POLLHUP, and edges of it.
- *
- * @told: the call under way reports the error; otherwise it is kept for the next call that asks.
- * Returns false if another thread has reported an error already.
- */
-bool rsk_peer_reset(struct rsk_stream *s, int fd, int err, bool told);
-
-/*
  * Called when the kernel shows the end of the peer's direction, and nothing else. If the peer
  * closed, or was killed, with bytes of ours unread in its ring, the stream is reset from here on,
  * and the next call reports it. No lock is held.

@@ -5,12 +5,14 @@
  * sender off the ring, so that the next send() is told as well, or gets EPIPE; a thread that only
  * sends asks from time to time. The send, receive and poll code call it.
  */
+#include <errno.h>
 #include <sys/socket.h>
 
 #include <rsock/sys.h>
 
 #include "log.h"
 #include "stream.h"
+#include "upcall.h"
 
 void rsk_stream_hung_up(struct rsk_stream *s)
 {
@@ -55,21 +57,50 @@ void rsk_stream_ask_end(struct rsk_stream *s, int fd)
 
 /* ---- streams that the library ends ---- */
 
-static void fail(struct rsk_stream *s, int fd, int level, const char *what)
+void rsk_stream_fail(struct rsk_stream *s, int fd)
 {
 	if (atomic_exchange_explicit(&s->failed, true, memory_order_relaxed))
 		return;
-	rsk_log(level, "fd %d: %s, the stream ends", fd, what);
+	rsk_log(RSK_LOG_ERROR, "fd %d: the peer broke the rules, the stream ends", fd);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_DEMOTED_RX, RSK_REASON_LINK_BROKEN);
 	rsk_sys_shutdown(fd, SHUT_RDWR);
 }
 
-void rsk_stream_fail(struct rsk_stream *s, int fd)
+bool rsk_stream_reset(struct rsk_stream *s, int fd, int err, bool told)
 {
-	fail(s, fd, RSK_LOG_ERROR, "the peer broke the rules");
+	bool first;
+
+	rsk_lock(&s->rx_lock);
+	first = !s->rx.tcp.err_told && !s->rx.tcp.err;
+	if (first && told)
+		rsk_rx_told(&s->rx, err);
+	else if (first)
+		s->rx.tcp.err = err;
+	rsk_unlock(&s->rx_lock);
+	if (!first)
+		return false; /* another thread has reported or seen it */
+	rsk_lock(&s->tx_lock);
+	rsk_tx_reader_gone(&s->tx, RSK_READER_CLOSED);
+	rsk_tx_to_tcp(&s->tx);
+	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
+	rsk_unlock(&s->tx_lock);
+	atomic_store(&s->wr_shut, 1);
+	rsk_sys_shutdown(fd, SHUT_RDWR);
+	rsk_upcalls->changed(s); /* no waiter needs to wait for room any longer */
+	return true;
 }
 
 void rsk_stream_lose(struct rsk_stream *s, int fd)
 {
-	fail(s, fd, RSK_LOG_INFO, "bytes under way were lost with the peer");
+	bool ended;
+
+	rsk_lock(&s->rx_lock);
+	ended = rsk_rx_told_end(&s->rx);
+	rsk_unlock(&s->rx_lock);
+	/* tcp_reset(): after an end, the kernel refuses the sends. */
+	if (!rsk_stream_reset(s, fd, ended ? -EPIPE : -ECONNRESET, false))
+		return;
+	rsk_log(RSK_LOG_INFO, "fd %d: bytes under way were lost with the peer, the stream ends",
+		fd);
+	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_DEMOTED_RX, RSK_REASON_LINK_BROKEN);
 }

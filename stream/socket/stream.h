@@ -157,7 +157,16 @@ static inline bool rsk_stream_failed(const struct rsk_stream *s)
 
 /* abort.c */
 void rsk_stream_fail(struct rsk_stream *s, int fd); /* the peer violated the protocol */
-/* The peer is dead, and has not taken all bytes. */
+/*
+ * Records a reset with error @err (-errno) that the kernel has not seen: it is reported once; after
+ * that receives find the end, and sends get EPIPE. Shuts the TCP socket both ways, so that the
+ * kernel shows it like a socket whose reset was reported: POLLHUP, and edges of it.
+ *
+ * @told: the call under way reports the error; otherwise it is kept for the next call that asks.
+ * Returns false if another thread has reported an error already.
+ */
+bool rsk_stream_reset(struct rsk_stream *s, int fd, int err, bool told);
+/* The peer is dead, and has not taken all bytes: reset, behind the bytes that arrived. */
 void rsk_stream_lose(struct rsk_stream *s, int fd);
 
 /*

@@ -34,8 +34,7 @@ GAPS = {
     "the reader knows of the end by the ring, and the kernel's FIN may be behind it":
         "opts.tcp_info",
     "a process was killed, and whether all that it had sent has arrived can no longer be known":
-        "reset.sent_to_the_killed reset.sent_to_the_shut reset.shut_killed_unread "
-        "reset.shut_killed_unread_both",
+        "reset.sent_to_the_killed reset.sent_to_the_shut",
     "one process that has both ends stays on TCP, and so do a child's streams whose parent had "
     "links": "demote.nothing_else_to_do "
         "demote.forked",
