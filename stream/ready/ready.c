@@ -10,6 +10,7 @@
 
 #include <rsock/sys.h>
 
+#include "credit.h"
 #include "over.h"
 #include "peer_reset.h"
 #include "stream.h"
@@ -77,6 +78,19 @@ static bool readable(struct rsk_stream *s, int fd)
 }
 
 /*
+ * Whether a send has room in the ring. If pacing holds it back, the progress thread adds to the
+ * bucket and wakes whoever waits. tx_lock is held.
+ */
+static bool has_room(struct rsk_stream *s)
+{
+	bool room = rsk_stream_writable(s);
+
+	if (!room && rsk_tx_paced(&s->tx))
+		rsk_credit_want(s);
+	return room;
+}
+
+/*
  * Answers from the ring alone when both directions are on the ring, the TCP socket is quiet, and no
  * control word is new. Takes one lock if the caller waits for bytes only. False: ask in full.
  */
@@ -101,7 +115,7 @@ static bool poll_fast_path(struct rsk_stream *s, short events, short *revents)
 	} else {
 		rsk_lock(&s->tx_lock);
 		fast = rsk_tx_on_fast_path(&s->tx);
-		out = rsk_stream_writable(s);
+		out = has_room(s);
 		rsk_unlock(&s->tx_lock);
 	}
 	*revents = (short)((in ? events & IN_EVENTS : 0) | (out ? events & OUT_EVENTS : 0));
@@ -232,7 +246,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	}
 	if (tx_ring) {
 		rsk_lock(&s->tx_lock);
-		room = rsk_stream_writable(s);
+		room = has_room(s);
 		tx_ring = s->tx.state == RSK_TX_ONRING;
 		rsk_unlock(&s->tx_lock);
 	}

@@ -124,6 +124,11 @@ static void look(struct rsk_stream *s, void *arg)
 		room = rc == 0 && rsk_tx_writable(&s->tx);
 		c->full = true;
 	} else {
+		/*
+		 * Another thread's check has added to the bucket, or policy has changed the rate,
+		 * and who waits was not woken.
+		 */
+		room = s->tx.state == RSK_TX_ONRING;
 		atomic_store(&s->credit_due, false);
 	}
 	rsk_unlock(&s->tx_lock);

@@ -3,8 +3,8 @@
  * credit.h - a sender whose ring is full looks up in the memory of the receiver on another host how
  * much has been read (<rsock/mailbox.h>). A receiver sends credit in a control word once an eighth
  * of the ring is free; one that reads a little at a time does not reach that for long, and the
- * sender could not tell it from one that does not read at all. Senders call rsk_credit_want(); the
- * progress thread does the rest.
+ * sender could not tell it from one that does not read at all. Senders, and those who wait for room,
+ * call rsk_credit_want(); the progress thread does the rest.
  */
 #ifndef RSK_CREDIT_H
 #define RSK_CREDIT_H
@@ -18,9 +18,10 @@ struct rsk_remote;
 struct rsk_stream;
 
 /*
- * rsk_credit_want - the ring of @s, whose link is to another host, is full: the progress thread
- * looks up the credit after a while, and again until the ring is no longer full. Call with tx_lock
- * held. Any thread, signal-safe; makes a system call only when no look-up is pending for the link.
+ * rsk_credit_want - the ring of @s, whose link is to another host, is full, or pacing holds the
+ * sender back: the progress thread looks up the credit, or adds to the bucket, after a while, and
+ * again until there is room; then it wakes whoever waits. Call with tx_lock held. Any thread,
+ * signal-safe; makes a system call only when no look-up is pending for the link.
  */
 void rsk_credit_want(struct rsk_stream *s);
 

@@ -53,11 +53,13 @@ class Marked:
         return found[1], found[2]
 
 
-def measured(one, other, bps):
-    """Moves what takes SECONDS at that rate. Returns how long it took, as a part of that."""
+def measured(one, other, bps, io="block"):
+    """Moves what takes SECONDS at that rate; the sender waits for room by @io. Returns how long it
+    took, as a part of that.
+    """
     size = bps * SECONDS // 8
     began = time.monotonic()
-    one.flow("block", size, 0)
+    one.flow(io, size, 0)
     other.flow("block", 0, size)
     one.result(SECONDS * SCALE)
     other.result(SECONDS * SCALE)
@@ -89,6 +91,19 @@ def rate_and_dscp(t):
     marked, others = seen.counts()
     t.check(0.95 < took < 1.05, f"the other way it took {took:.3f} of the time")
     t.check(marked > 100 and others == 0, f"the other way: {marked}, {others} without")
+
+
+@case(400)
+def who_waits_for_room(t):
+    """A program that waits by poll() or epoll_wait() before each send is told of the room as it
+    comes.
+    """
+    hosts(t, services=services())
+    server, client, port = pair(t, env=FIRM)
+    earn(t, client, server, port)
+    for io in "poll", "epoll", "edge":
+        took = measured(server, client, RATE, io)
+        t.check(0.95 < took < 1.05, f"by {io} it took {took:.3f} of the time")
 
 
 @case(400)

@@ -66,9 +66,12 @@ static void is_over(struct scene *s, uint32_t n)
 		is_free(&ks->s->tx_lock, i);
 		cr_assert_eq(ks->s->tx.state, RSK_TX_TCP, "stream %d, %u messages", i, n);
 		cr_assert(rsk_tx_validate(&ks->s->tx) && rsk_rx_validate(&ks->s->rx));
-		cr_assert_eq(rsk_stream_failed(ks->s), i == OWES, "stream %d, %u messages", i, n);
-		if (i == OWES)
+		cr_assert_eq(ks->s->rx.tcp.err, i == OWES ? -ECONNRESET : 0,
+			     "stream %d, %u messages", i, n);
+		if (i == OWES) {
+			cr_assert_eq(hooked_fall_back(ks->fd, true, &byte, 1), -ECONNRESET);
 			continue;
+		}
 		/* Both directions go by TCP. */
 		cr_assert_eq(hooked_fall_back(ks->fd, true, &byte, 1), 1);
 		cr_assert_eq(recv(ks->other, &byte, 1, 0), 1);
