@@ -3,8 +3,8 @@
  * credit.h - a sender whose ring is full looks up in the memory of the receiver on another host how
  * much has been read (<rsock/mailbox.h>). A receiver sends credit in a control word once an eighth
  * of the ring is free; one that reads a little at a time does not reach that for long, and the
- * sender could not tell it from one that does not read at all. Senders, and those who wait for room,
- * call rsk_credit_want(); the progress thread does the rest.
+ * sender could not tell it from one that does not read at all. Senders, and those who wait for
+ * room, call rsk_credit_want(); the progress thread does the rest.
  */
 #ifndef RSK_CREDIT_H
 #define RSK_CREDIT_H
