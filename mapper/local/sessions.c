@@ -10,204 +10,206 @@
 
 /* uint64_t: no padding, which would be hashed. */
 struct key {
-	uint64_t link;
+	uint64_t handle;
 	uint64_t process;
 };
 
-struct rsk_sessions_slot {
+struct rsk_session_entry {
 	struct key key;
-	struct rsk_session is;
-	struct rsk_sessions_of *of;
-	struct rsk_sessions_slot *prev, *next; /* list of the process */
-	struct rsk_sessions_slot *promised_prev, *promised_next;
+	struct rsk_session session;
+	struct rsk_session_owner *owner;
+	struct rsk_session_entry *prev, *next; /* list of the process */
+	struct rsk_session_entry *promised_prev, *promised_next;
 	UT_hash_handle hh;
 };
 
-struct rsk_sessions_of {
+struct rsk_session_owner {
 	uint32_t process;
 	size_t n, promised;
-	struct rsk_sessions_slot *slots;
+	struct rsk_session_entry *entries;
 	UT_hash_handle hh;
 };
 
-static struct rsk_sessions_slot *find(const struct rsk_sessions *s, uint32_t process, uint64_t link)
+static struct rsk_session_entry *find(const struct rsk_sessions *s, uint32_t process,
+				      uint64_t handle)
 {
-	const struct key key = { .link = link, .process = process };
-	struct rsk_sessions_slot *slot;
+	const struct key key = { .handle = handle, .process = process };
+	struct rsk_session_entry *entry;
 
-	HASH_FIND(hh, s->slots, &key, sizeof(key), slot);
-	return slot;
+	HASH_FIND(hh, s->entries, &key, sizeof(key), entry);
+	return entry;
 }
 
-static struct rsk_sessions_of *find_of(const struct rsk_sessions *s, uint32_t process)
+static struct rsk_session_owner *find_owner(const struct rsk_sessions *s, uint32_t process)
 {
-	struct rsk_sessions_of *of;
+	struct rsk_session_owner *owner;
 
-	HASH_FIND(hh, s->of, &process, sizeof(process), of);
-	return of;
+	HASH_FIND(hh, s->owners, &process, sizeof(process), owner);
+	return owner;
 }
 
-static void no_promise(struct rsk_sessions *s, struct rsk_sessions_slot *slot)
+static void no_promise(struct rsk_sessions *s, struct rsk_session_entry *entry)
 {
-	if (slot->is.used)
+	if (entry->session.used)
 		return;
-	DL_DELETE2(s->promised, slot, promised_prev, promised_next);
+	DL_DELETE2(s->promised, entry, promised_prev, promised_next);
 	s->n_promised--;
-	slot->of->promised--;
+	entry->owner->promised--;
 }
 
-static void drop(struct rsk_sessions *s, struct rsk_sessions_slot *slot)
+static void drop(struct rsk_sessions *s, struct rsk_session_entry *entry)
 {
-	struct rsk_sessions_of *of = slot->of;
-	uint64_t reservation = slot->is.reservation;
+	struct rsk_session_owner *owner = entry->owner;
+	uint64_t reservation = entry->session.reservation;
 
-	no_promise(s, slot);
-	HASH_DEL(s->slots, slot); /* NOLINT(clang-analyzer-core.NullDereference): not NULL */
-	DL_DELETE(of->slots, slot);
-	if (--of->n == 0) {
-		HASH_DEL(s->of, of); /* NOLINT(clang-analyzer-core.NullDereference): likewise */
-		free(of);
+	no_promise(s, entry);
+	HASH_DEL(s->entries, entry); /* NOLINT(clang-analyzer-core.NullDereference): not NULL */
+	DL_DELETE(owner->entries, entry);
+	if (--owner->n == 0) {
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): likewise */
+		HASH_DEL(s->owners, owner);
+		free(owner);
 	}
 	s->n--;
-	free(slot);
+	free(entry);
 	s->release(s->ctx, reservation);
 }
 
 void rsk_sessions_fini(struct rsk_sessions *s)
 {
-	struct rsk_sessions_slot *slot, *next;
+	struct rsk_session_entry *entry, *next;
 
-	for (slot = s->slots; slot; slot = next) {
-		next = slot->hh.next;
-		drop(s, slot);
+	for (entry = s->entries; entry; entry = next) {
+		next = entry->hh.next;
+		drop(s, entry);
 	}
 }
 
-static struct rsk_sessions_of *of_process(struct rsk_sessions *s, uint32_t process)
+static struct rsk_session_owner *owner_of(struct rsk_sessions *s, uint32_t process)
 {
-	struct rsk_sessions_of *of = find_of(s, process);
+	struct rsk_session_owner *owner = find_owner(s, process);
 
-	if (of)
-		return of;
-	of = calloc(1, sizeof(*of));
-	if (!of)
+	if (owner)
+		return owner;
+	owner = calloc(1, sizeof(*owner));
+	if (!owner)
 		return NULL;
-	of->process = process;
-	HASH_ADD(hh, s->of, process, sizeof(process), of);
-	return of;
+	owner->process = process;
+	HASH_ADD(hh, s->owners, process, sizeof(process), owner);
+	return owner;
 }
 
 int rsk_sessions_add(struct rsk_sessions *s, const struct rsk_session *new, uint64_t now_ns)
 {
-	struct rsk_sessions_slot *slot;
-	struct rsk_sessions_of *of;
+	struct rsk_session_entry *entry;
+	struct rsk_session_owner *owner;
 
-	if (!new->link || !new->process)
+	if (!new->handle || !new->process)
 		return -EINVAL;
-	if (find(s, new->process, new->link))
+	if (find(s, new->process, new->handle))
 		return -EEXIST;
-	of = find_of(s, new->process);
-	if (of && of->n >= RSK_SESSIONS_MOST_OF_ONE)
+	owner = find_owner(s, new->process);
+	if (owner && owner->n >= RSK_SESSIONS_MOST_OF_ONE)
 		return -ENOSPC;
-	slot = calloc(1, sizeof(*slot));
-	if (!slot)
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
 		return -ENOMEM;
-	of = of_process(s, new->process);
-	if (!of) {
-		free(slot);
+	owner = owner_of(s, new->process);
+	if (!owner) {
+		free(entry);
 		return -ENOMEM;
 	}
-	slot->key = (struct key){ .link = new->link, .process = new->process };
-	slot->is = *new;
-	slot->is.until_ns = now_ns + RSK_SESSIONS_PROMISED_NS;
-	slot->of = of;
-	HASH_ADD(hh, s->slots, key, sizeof(slot->key), slot);
-	DL_APPEND(of->slots, slot);
-	of->n++;
+	entry->key = (struct key){ .handle = new->handle, .process = new->process };
+	entry->session = *new;
+	entry->session.until_ns = now_ns + RSK_SESSIONS_PROMISED_NS;
+	entry->owner = owner;
+	HASH_ADD(hh, s->entries, key, sizeof(entry->key), entry);
+	DL_APPEND(owner->entries, entry);
+	owner->n++;
 	s->n++;
 	if (!new->used) {
-		DL_APPEND2(s->promised, slot, promised_prev, promised_next);
+		DL_APPEND2(s->promised, entry, promised_prev, promised_next);
 		s->n_promised++;
-		of->promised++;
+		owner->promised++;
 	}
 	return 0;
 }
 
 const struct rsk_session *rsk_sessions_find(const struct rsk_sessions *s, uint32_t process,
-					    uint64_t link)
+					    uint64_t handle)
 {
-	const struct rsk_sessions_slot *slot = find(s, process, link);
+	const struct rsk_session_entry *entry = find(s, process, handle);
 
-	return slot ? &slot->is : NULL;
+	return entry ? &entry->session : NULL;
 }
 
-bool rsk_sessions_set_qos(struct rsk_sessions *s, uint32_t process, uint64_t link,
+bool rsk_sessions_set_qos(struct rsk_sessions *s, uint32_t process, uint64_t handle,
 			  const struct rsk_qos *qos)
 {
-	struct rsk_sessions_slot *slot = find(s, process, link);
+	struct rsk_session_entry *entry = find(s, process, handle);
 
-	if (!slot)
+	if (!entry)
 		return false;
-	slot->is.qos = *qos;
+	entry->session.qos = *qos;
 	return true;
 }
 
 void rsk_sessions_each(const struct rsk_sessions *s,
 		       void (*each)(void *ctx, const struct rsk_session *one), void *ctx)
 {
-	for (struct rsk_sessions_slot *slot = s->slots; slot; slot = slot->hh.next)
-		each(ctx, &slot->is);
+	for (struct rsk_session_entry *entry = s->entries; entry; entry = entry->hh.next)
+		each(ctx, &entry->session);
 }
 
-bool rsk_sessions_use(struct rsk_sessions *s, uint32_t process, uint64_t link)
+bool rsk_sessions_use(struct rsk_sessions *s, uint32_t process, uint64_t handle)
 {
-	struct rsk_sessions_slot *slot = find(s, process, link);
+	struct rsk_session_entry *entry = find(s, process, handle);
 
-	if (!slot)
+	if (!entry)
 		return false;
-	no_promise(s, slot);
-	slot->is.used = true;
+	no_promise(s, entry);
+	entry->session.used = true;
 	return true;
 }
 
-bool rsk_sessions_drop(struct rsk_sessions *s, uint32_t process, uint64_t link)
+bool rsk_sessions_drop(struct rsk_sessions *s, uint32_t process, uint64_t handle)
 {
-	struct rsk_sessions_slot *slot = find(s, process, link);
+	struct rsk_session_entry *entry = find(s, process, handle);
 
-	if (!slot)
+	if (!entry)
 		return false;
-	drop(s, slot);
+	drop(s, entry);
 	return true;
 }
 
 size_t rsk_sessions_promised(const struct rsk_sessions *s, uint32_t process)
 {
-	const struct rsk_sessions_of *of = find_of(s, process);
+	const struct rsk_session_owner *owner = find_owner(s, process);
 
-	return of ? of->promised : 0;
+	return owner ? owner->promised : 0;
 }
 
 void rsk_sessions_gone(struct rsk_sessions *s, uint32_t process)
 {
-	struct rsk_sessions_of *of = find_of(s, process);
+	struct rsk_session_owner *owner = find_owner(s, process);
 
-	struct rsk_sessions_slot *slot, *next;
+	struct rsk_session_entry *entry, *next;
 
-	/* Dropping the last slot also frees the process's entry. */
-	for (slot = of ? of->slots : NULL; slot; slot = next) {
-		next = slot->next;
-		drop(s, slot);
+	/* Dropping the last entry also frees the process's entry. */
+	for (entry = owner ? owner->entries : NULL; entry; entry = next) {
+		next = entry->next;
+		drop(s, entry);
 	}
 }
 
 size_t rsk_sessions_expire(struct rsk_sessions *s, uint64_t now_ns)
 {
-	struct rsk_sessions_slot *slot, *next;
+	struct rsk_session_entry *entry, *next;
 	size_t n = 0;
 
-	for (slot = s->promised; slot && slot->is.until_ns <= now_ns; slot = next) {
-		next = slot->promised_next;
-		drop(s, slot);
+	for (entry = s->promised; entry && entry->session.until_ns <= now_ns; entry = next) {
+		next = entry->promised_next;
+		drop(s, entry);
 		n++;
 	}
 	return n;
@@ -215,34 +217,35 @@ size_t rsk_sessions_expire(struct rsk_sessions *s, uint64_t now_ns)
 
 bool rsk_sessions_validate(const struct rsk_sessions *s)
 {
-	const struct rsk_sessions_slot *slot;
-	const struct rsk_sessions_of *of;
+	const struct rsk_session_entry *entry;
+	const struct rsk_session_owner *owner;
 	size_t n = 0, promised = 0, listed = 0;
 	uint64_t last = 0;
 
-	for (of = s->of; of; of = of->hh.next) {
+	for (owner = s->owners; owner; owner = owner->hh.next) {
 		size_t of_this = 0, unused = 0;
 
-		DL_FOREACH(of->slots, slot) {
-			if (slot->of != of || slot->is.process != of->process || !slot->is.link ||
-			    find(s, slot->is.process, slot->is.link) != slot)
+		DL_FOREACH(owner->entries, entry) {
+			if (entry->owner != owner || entry->session.process != owner->process ||
+			    !entry->session.handle ||
+			    find(s, entry->session.process, entry->session.handle) != entry)
 				return false;
 			of_this++;
-			unused += !slot->is.used;
+			unused += !entry->session.used;
 		}
-		if (!of_this || of_this != of->n || unused != of->promised ||
-		    of->n > RSK_SESSIONS_MOST_OF_ONE)
+		if (!of_this || of_this != owner->n || unused != owner->promised ||
+		    owner->n > RSK_SESSIONS_MOST_OF_ONE)
 			return false;
 		n += of_this;
 		promised += unused;
 	}
-	DL_FOREACH2(s->promised, slot, promised_next)
+	DL_FOREACH2(s->promised, entry, promised_next)
 	{
-		if (slot->is.used || slot->is.until_ns < last)
+		if (entry->session.used || entry->session.until_ns < last)
 			return false;
-		last = slot->is.until_ns;
+		last = entry->session.until_ns;
 		listed++;
 	}
-	return n == s->n && n == HASH_COUNT(s->slots) && promised == s->n_promised &&
+	return n == s->n && n == HASH_COUNT(s->entries) && promised == s->n_promised &&
 	       listed == promised;
 }

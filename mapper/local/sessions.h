@@ -23,7 +23,7 @@
 
 /* Owned by the table. */
 struct rsk_session {
-	uint64_t link;	  /* not 0 */
+	uint64_t handle;  /* AssocHandle of the mapping, not 0 */
 	uint32_t process; /* the caller's number of it, not 0 */
 	bool used;
 	int32_t fd;	      /* number of the stream's socket in its process: a hint */
@@ -33,16 +33,16 @@ struct rsk_session {
 	struct rsk_qos qos;   /* as its process was told; DSCP 255: not known */
 };
 
-struct rsk_sessions_slot;
-struct rsk_sessions_of;
+struct rsk_session_entry;
+struct rsk_session_owner;
 
 /* All zero initially, except the first two. */
 struct rsk_sessions {
 	void (*release)(void *ctx, uint64_t reservation); /* called for what is dropped */
 	void *ctx;
-	struct rsk_sessions_slot *slots;    /* by process and link */
-	struct rsk_sessions_of *of;	    /* by process */
-	struct rsk_sessions_slot *promised; /* list, oldest first */
+	struct rsk_session_entry *entries;  /* by process and handle */
+	struct rsk_session_owner *owners;   /* by process */
+	struct rsk_session_entry *promised; /* list, oldest first */
 	size_t n, n_promised;
 };
 
@@ -51,26 +51,26 @@ void rsk_sessions_fini(struct rsk_sessions *s);
 
 /*
  * Takes over a reservation; @new contains everything but until_ns. Returns 0; -EEXIST: the process
- * has one for that link; -EINVAL: a number is 0; -ENOSPC: it has the maximum; -ENOMEM. After an
+ * has one for that mapping; -EINVAL: a number is 0; -ENOSPC: it has the maximum; -ENOMEM. After an
  * error the caller still owns it.
  */
 int rsk_sessions_add(struct rsk_sessions *s, const struct rsk_session *new, uint64_t now_ns);
 
 /* NULL: none. Valid until the next call. */
 const struct rsk_session *rsk_sessions_find(const struct rsk_sessions *s, uint32_t process,
-					    uint64_t link);
+					    uint64_t handle);
 
 /* Marks a promised one as used. Returns false if there is none. */
-bool rsk_sessions_use(struct rsk_sessions *s, uint32_t process, uint64_t link);
+bool rsk_sessions_use(struct rsk_sessions *s, uint32_t process, uint64_t handle);
 
 /* Returns false if there is none. */
-bool rsk_sessions_drop(struct rsk_sessions *s, uint32_t process, uint64_t link);
+bool rsk_sessions_drop(struct rsk_sessions *s, uint32_t process, uint64_t handle);
 
 /* Returns the number of its unused promises. */
 size_t rsk_sessions_promised(const struct rsk_sessions *s, uint32_t process);
 
 /* Records what its process was told. Returns false if there is none. */
-bool rsk_sessions_set_qos(struct rsk_sessions *s, uint32_t process, uint64_t link,
+bool rsk_sessions_set_qos(struct rsk_sessions *s, uint32_t process, uint64_t handle,
 			  const struct rsk_qos *qos);
 
 /* Calls @each for all, which may call rsk_sessions_set_qos() for that one, and nothing else. */

@@ -28,7 +28,7 @@ static struct rsk_sessions empty(void)
 
 static int add(struct rsk_sessions *s, uint32_t process, uint64_t link, bool used, uint64_t now)
 {
-	const struct rsk_session new = { .link = link,
+	const struct rsk_session new = { .handle = link,
 					 .process = process,
 					 .used = used,
 					 .cookie = link + 1,
@@ -56,7 +56,7 @@ Test(sessions, by_process_and_link)
 	cr_assert(released == 1 && last == 1005);
 	cr_assert_not(rsk_sessions_drop(&s, 1, 5));
 	rsk_sessions_fini(&s);
-	cr_assert(released == 2 && !s.slots && !s.of && !s.promised && !s.n);
+	cr_assert(released == 2 && !s.entries && !s.owners && !s.promised && !s.n);
 }
 
 Test(sessions, no_handle_or_no_process)
@@ -116,7 +116,7 @@ Test(sessions, nothing_of_a_process_outlives_it)
 	cr_assert(rsk_sessions_validate(&s));
 	rsk_sessions_gone(&s, 1);
 	rsk_sessions_gone(&s, 2);
-	cr_assert(released == 20 && !s.n && !s.of);
+	cr_assert(released == 20 && !s.n && !s.owners);
 	rsk_sessions_fini(&s);
 }
 
@@ -125,7 +125,7 @@ Test(sessions, a_process_has_so_many)
 	struct rsk_sessions s = empty();
 	struct rsk_session new = { .process = 1, .used = true, .reservation = 1 };
 
-	for (new.link = 1; new.link <= RSK_SESSIONS_MOST_OF_ONE; new.link++)
+	for (new.handle = 1; new.handle <= RSK_SESSIONS_MOST_OF_ONE; new.handle++)
 		cr_assert_eq(rsk_sessions_add(&s, &new, NOW), 0);
 	cr_assert_eq(rsk_sessions_add(&s, &new, NOW), -ENOSPC);
 	cr_assert_eq(released, 0, "it is the caller's still");

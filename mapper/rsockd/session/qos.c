@@ -11,7 +11,7 @@
 static bool tell(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_session *s)
 {
 	struct rsk_local_msg m = {
-		.type = RSK_LOCAL_QOS, .link = s->link, .cookie = s->cookie, .fd = s->fd
+		.type = RSK_LOCAL_QOS, .link = s->handle, .cookie = s->cookie, .fd = s->fd
 	};
 
 	rsk_agent_qos(&l->agent->ask, s->reservation, &m.qos);
@@ -19,7 +19,7 @@ static bool tell(struct rsk_local *l, struct rsk_local_process *p, const struct 
 		return true;
 	if (!rsk_local_tell(l, p, &m, -1))
 		return false;
-	return rsk_sessions_set_qos(&l->sessions, p->number, s->link, &m.qos);
+	return rsk_sessions_set_qos(&l->sessions, p->number, s->handle, &m.qos);
 }
 
 void rsk_local_qos(struct rsk_local *l, struct rsk_local_process *p, uint64_t link)

@@ -66,7 +66,7 @@ static void release(void *ctx, uint64_t reservation)
 static bool take(struct rsk_local *l, const struct rsk_local_process *p,
 		 const struct rsk_local_msg *m, uint64_t reservation, bool again)
 {
-	const struct rsk_session new = { .link = m->link,
+	const struct rsk_session new = { .handle = m->link,
 					 .process = p->number,
 					 .used = true,
 					 .fd = m->fd,
@@ -80,7 +80,7 @@ static bool take(struct rsk_local *l, const struct rsk_local_process *p,
 bool rsk_local_promise(struct rsk_local *l, const struct rsk_local_process *p, uint64_t link,
 		       const struct rsk_rendezvous_table_end *end, uint64_t reservation)
 {
-	const struct rsk_session new = { .link = link,
+	const struct rsk_session new = { .handle = link,
 					 .process = p->number,
 					 .fd = end->fd,
 					 .cookie = end->cookie,
