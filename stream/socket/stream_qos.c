@@ -43,41 +43,39 @@ static void mark_tcp(const struct rsk_stream *s, int fd, uint8_t had, uint8_t ds
 	rsk_sys_setsockopt(fd, level, name, &now, sizeof(now));
 }
 
-/* Without CAP_NET_ADMIN the kernel refuses the highest priority, 7: it is 6 then. */
-static void rank_tcp(int fd, uint8_t priority)
+/* Without CAP_NET_ADMIN the kernel refuses priorities above 6: it is 6 then. */
+static void rank_tcp(int fd, int wanted)
 {
-	int wanted = priority, most = 6;
+	int most = 6, now;
 
+	if (get(fd, SOL_SOCKET, SO_PRIORITY, &now, sizeof(now)) && now == wanted)
+		return;
 	if (rsk_sys_setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &wanted, sizeof(wanted)) < 0 &&
 	    wanted > most)
 		rsk_sys_setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &most, sizeof(most));
 }
 
-/* Whether the socket's priority is the default or follows from what we set, not the program's. */
-static bool is_ours(int fd, const struct rsk_qos *had)
-{
-	int now;
-
-	return get(fd, SOL_SOCKET, SO_PRIORITY, &now, sizeof(now)) &&
-	       (now == had->priority || had->dscp || (had->priority > 6 && now == 6));
-}
-
 void rsk_stream_set_qos(struct rsk_stream *s, int fd, const struct rsk_qos *qos)
 {
 	struct rsk_qos had = s->qos;
-	bool ours;
+	int before = 0;
 
 	if (rsk_qos_same(qos, &had))
 		return;
-	ours = is_ours(fd, &had);
+	get(fd, SOL_SOCKET, SO_PRIORITY, &before, sizeof(before));
 	s->qos = *qos;
 	if (qos->rate_bps != had.rate_bps)
 		pace_tcp(fd, had.rate_bps, qos->rate_bps);
 	if (qos->dscp != had.dscp)
 		mark_tcp(s, fd, had.dscp, qos->dscp);
-	/* After the DSCP, which sets a priority of its own. */
-	if (ours && (qos->priority != had.priority || (qos->priority && qos->dscp != had.dscp)))
-		rank_tcp(fd, qos->priority);
+	/* The kernel sets a priority with the DSCP, also in place of the program's. */
+	if (before != s->qos_priority) {
+		rank_tcp(fd, before);
+	} else {
+		if (qos->priority || had.priority)
+			rank_tcp(fd, qos->priority);
+		get(fd, SOL_SOCKET, SO_PRIORITY, &s->qos_priority, sizeof(s->qos_priority));
+	}
 	if (s->link && s->link->remote && qos->rate_bps != had.rate_bps) {
 		rsk_lock(&s->tx_lock);
 		rsk_tx_set_rate(&s->tx, qos->rate_bps, rsk_now_ns());

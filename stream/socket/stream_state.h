@@ -266,7 +266,9 @@ struct rsk_stream {
 		uint64_t repropose_work; /* no proposal before this amount of work */
 		uint32_t fallbacks;
 	} full;
-	struct rsk_qos qos; /* as rsockd has told; the pairing lock */
+	/* The pairing lock. */
+	struct rsk_qos qos; /* as rsockd has told */
+	int qos_priority;   /* SO_PRIORITY as it has left it; another value is the program's */
 };
 
 /*
