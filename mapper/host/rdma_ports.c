@@ -120,6 +120,7 @@ static void on_port(void *ctx, int at, const char *name)
 		return;
 	f->port.works = read_line(fd, "state", line) && strncmp(line, "4:", 2) == 0;
 	f->port.bps = read_line(fd, "rate", line) ? bps_of(line) : 0;
+	f->port.infiniband = read_line(fd, "link_layer", line) && strcmp(line, "InfiniBand") == 0;
 	gids = open_dir(fd, "gid_attrs/ndevs");
 	if (gids >= 0)
 		each_entry(gids, on_gid, f);
@@ -176,6 +177,34 @@ int rsk_rdma_ports_read(const char *path, struct rsk_rdma_ports *out)
 	each_entry(fd, on_device, out);
 	qsort(out->at, out->n, sizeof(out->at[0]), in_order);
 	return 0;
+}
+
+/* A device without the counter has a file with a text, such as "N/A (no PMA)". */
+static bool counter(int at, const char *name, uint64_t *out)
+{
+	char line[LINE], *end;
+
+	if (!read_line(at, name, line) || !isdigit((unsigned char)*line))
+		return false;
+	errno = 0;
+	*out = strtoull(line, &end, 10);
+	return !errno && !*end;
+}
+
+struct rsk_counted rsk_rdma_port_counters(const char *path, const struct rsk_rdma_port *port)
+{
+	struct rsk_counted out = { 0 };
+	char dir[512];
+	int fd;
+
+	snprintf(dir, sizeof(dir), "%s/%s/ports/%u/counters", path, port->device, port->number);
+	fd = open_dir(AT_FDCWD, dir);
+	if (fd < 0)
+		return out;
+	out.known = counter(fd, "port_xmit_data", &out.sent) &&
+		    counter(fd, "port_rcv_data", &out.received);
+	close(fd);
+	return out;
 }
 
 bool rsk_rdma_ports_soft(const struct rsk_rdma_ports *p, const char *link)

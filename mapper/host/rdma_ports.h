@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "port_rate.h"
+
 #define RSK_RDMA_CLASS "/sys/class/infiniband"
 #define RSK_RDMA_PORTS_MOST 256u
 
@@ -27,7 +29,8 @@ struct rsk_rdma_port {
 	char link[IF_NAMESIZE]; /* network interface */
 	bool works;		/* its state is ACTIVE */
 	bool soft;
-	uint64_t bps; /* 0: unknown */
+	bool infiniband; /* its link layer; otherwise Ethernet */
+	uint64_t bps;	 /* 0: unknown */
 };
 
 struct rsk_rdma_ports {
@@ -37,6 +40,12 @@ struct rsk_rdma_ports {
 
 /* Reads the directory. Returns 0, also if it does not exist (no device), or -errno. */
 int rsk_rdma_ports_read(const char *path, struct rsk_rdma_ports *out);
+
+/*
+ * Reads what the port has sent and received, in units of 4 octets, by all programs. Not known where
+ * the device has no such counters, as siw and some of hardware.
+ */
+struct rsk_counted rsk_rdma_port_counters(const char *path, const struct rsk_rdma_port *port);
 
 /* True if there are RDMA devices on that network link and all of them are software. */
 bool rsk_rdma_ports_soft(const struct rsk_rdma_ports *p, const char *link);

@@ -151,6 +151,48 @@ Test(rdma_ports, of_software_only_where_no_real_one_is, .init = make_host, .fini
 	cr_assert_not(rsk_rdma_ports_soft(&ports, "eth9"), "no RDMA device there");
 }
 
+static bool counts(size_t i, uint64_t sent, uint64_t received)
+{
+	struct rsk_counted c = rsk_rdma_port_counters(class_path, &ports.at[i]);
+
+	return c.known && c.sent == sent && c.received == received;
+}
+
+Test(rdma_ports, counters, .init = make_host, .fini = end)
+{
+	static const char *const nonsense[] = { "",   "N/A (no PMA)\n",	       "-1\n", "12x\n",
+						"\n", "18446744073709551616\n" };
+	char path[128];
+
+	cr_assert_not(rsk_rdma_port_counters(class_path, &ports.at[2]).known, "no counters");
+	put("18446744073709551615\n", "%s/mlx5_0/ports/1/counters/port_xmit_data", class_path);
+	cr_assert_not(rsk_rdma_port_counters(class_path, &ports.at[2]).known, "only one");
+	put("77\n", "%s/mlx5_0/ports/1/counters/port_rcv_data", class_path);
+	cr_assert(counts(2, UINT64_MAX, 77));
+	put("5\n", "%s/bnxt_re0/ports/2/counters/port_xmit_data", class_path);
+	put("6\n", "%s/bnxt_re0/ports/2/counters/port_rcv_data", class_path);
+	cr_assert(counts(1, 5, 6), "of the second port");
+	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+		put(nonsense[i], "%s/mlx5_0/ports/1/counters/port_rcv_data", class_path);
+		cr_assert_not(rsk_rdma_port_counters(class_path, &ports.at[2]).known, "%s",
+			      nonsense[i]);
+	}
+	put("78\n", "%s/mlx5_0/ports/1/counters/port_rcv_data", class_path);
+	cr_assert(counts(2, UINT64_MAX, 78));
+	snprintf(path, sizeof(path), "%s/mlx5_0", class_path);
+	cr_assert_eq(remove(path), 0);
+	cr_assert_not(rsk_rdma_port_counters(class_path, &ports.at[2]).known, "the device is gone");
+}
+
+Test(rdma_ports, link_layers, .init = make_host, .fini = end)
+{
+	put("InfiniBand\n", "%s/mlx5_0/ports/1/link_layer", class_path);
+	put("Ethernet\n", "%s/bnxt_re0/ports/1/link_layer", class_path);
+	cr_assert_eq(rsk_rdma_ports_read(class_path, &ports), 0);
+	cr_assert(ports.at[2].infiniband && ports.at[3].infiniband);
+	cr_assert_not(ports.at[0].infiniband || ports.at[1].infiniband);
+}
+
 Test(rdma_ports, nothing_there, .init = begin, .fini = end)
 {
 	ports.n = 7;
