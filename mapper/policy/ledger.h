@@ -44,6 +44,9 @@ struct rsk_ledger_account {
 	uint32_t rnic;
 	/* PORT: bandwidth used by others, as measured or reported */
 	uint64_t others_bps;
+	/* PORT of this node: what it carries in all; @bps at the last measurement */
+	uint64_t carried_bps, booked_before_bps;
+	bool measured; /* the former two, and @others_bps, are averages of measurements */
 	/* The state that the operator has set */
 	enum rsk_pma_device_state state;
 	/* The state that its node's own agent reports */

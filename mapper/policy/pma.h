@@ -230,12 +230,24 @@ struct rsk_pma_service_view {
 size_t rsk_pma_services(const struct rsk_pma *a, uint64_t now_ns, struct rsk_pma_service_view *out,
 			size_t max);
 
-/*
- * Load of this node, 0 to 1 (more: overloaded), and bandwidth of a port that others use (-ENOENT).
- */
+/* Load of this node, 0 to 1 (more: overloaded). */
 void rsk_pma_load_set(struct rsk_pma *a, double load);
 double rsk_pma_load(const struct rsk_pma *a);
-int rsk_pma_bandwidth_set(struct rsk_pma *a, const char *device, uint64_t others_bps);
+
+/* Time in which the weight of a measured bandwidth falls by a factor of e. */
+#define RSK_PMA_CARRIED_TIME_NS 5000000000ull
+/*
+ * @carried_bps: what a port of this node has carried in the last @period_ns, in bits per second of
+ * its busier direction, from our sessions and from others; negative: not measured. What exceeds the
+ * booked bandwidth is in use by others (x3 of rule R1); an average of both is kept. Returns 0 or
+ * -ENOENT.
+ *
+ * Booked bandwidth that is not carried hides that much of what others use: the port's bandwidth
+ * less the larger of what is booked and what is carried is free. Sessions of services without a
+ * bandwidth book none, so what they carry counts as used by others.
+ */
+int rsk_pma_carried_set(struct rsk_pma *a, const char *device, int64_t carried_bps,
+			uint64_t period_ns);
 
 /*
  * Records what a node's agent reports of its port with this address: it is combined with the local
@@ -259,6 +271,7 @@ struct rsk_pma_rail_port {
 	bool overloaded; /* the port or the node is overloaded */
 	bool spare;
 	uint64_t sessions_max; /* limit of its RNIC; 0: none */
+	uint64_t bps_max;      /* 0: none */
 };
 /* Returns how many there are; at most @max are filled in. */
 size_t rsk_pma_rail_ports(const struct rsk_pma *a, struct rsk_pma_rail_port *out, size_t max);
@@ -319,7 +332,9 @@ struct rsk_pma_device_view {
 	uint64_t sessions, sessions_max, promised;
 	/* Further rails of links: reserved in port tables, and booked for them */
 	uint64_t rails, rails_booked;
-	uint64_t bps, bps_max, others_bps;
+	uint64_t bps, bps_max;
+	/* Measured: what it carries (of this node's ports only), and what of it is others' */
+	uint64_t carried_bps, others_bps;
 	uint64_t memory_maps, memory_maps_max;
 };
 /* Returns how many there are; at most @max are filled in. */

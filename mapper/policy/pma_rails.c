@@ -20,7 +20,8 @@ size_t rsk_pma_rail_ports(const struct rsk_pma *a, struct rsk_pma_rail_port *out
 						     .state = rsk_ledger_state(p),
 						     .overloaded = p->overloaded || a->overloaded,
 						     .spare = rnic->spare,
-						     .sessions_max = rnic->sessions };
+						     .sessions_max = rnic->sessions,
+						     .bps_max = port->bps };
 	}
 	return node->n_ports;
 }

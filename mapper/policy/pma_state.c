@@ -217,6 +217,7 @@ static struct rsk_pma_device_view view_of(const struct rsk_pma *a, uint32_t port
 		.rails_booked = p->rails,
 		.bps = p->bps,
 		.bps_max = shown(p->bps_max),
+		.carried_bps = p->carried_bps,
 		.others_bps = p->others_bps,
 		.memory_maps = p->memory_maps,
 		.memory_maps_max = shown(r->memory_maps_max),

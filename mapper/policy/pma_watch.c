@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* pma_watch.c - see pma.h: what is measured, or set by an operator, and the events that follow. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "pma_parts.h"
@@ -165,13 +166,43 @@ bool rsk_pma_overloaded(const struct rsk_pma *a)
 	return a->overloaded;
 }
 
-int rsk_pma_bandwidth_set(struct rsk_pma *a, const char *device, uint64_t others_bps)
+/* ---- bandwidth ---- */
+
+static void move(uint64_t *average, uint64_t value, double weight)
+{
+	*average = (uint64_t)((double)*average + ((double)value - (double)*average) * weight);
+}
+
+/*
+ * A session that ended within the period has carried, and its booking is gone: so the larger of the
+ * bookings at both ends of the period is ours.
+ */
+static uint64_t booked(struct rsk_ledger_account *p)
+{
+	uint64_t before = p->booked_before_bps;
+
+	p->booked_before_bps = p->bps;
+	return before > p->bps ? before : p->bps;
+}
+
+int rsk_pma_carried_set(struct rsk_pma *a, const char *device, int64_t carried_bps,
+			uint64_t period_ns)
 {
 	uint32_t port = rsk_conf_find(a->conf, RSK_CONF_PORTS, device);
+	uint64_t ours, carried = carried_bps > 0 ? (uint64_t)carried_bps : 0;
+	struct rsk_ledger_account *p;
+	double weight;
 
 	if (port == RSK_CONF_NONE)
 		return -ENOENT;
-	port_account(a, port)->others_bps = others_bps;
+	p = port_account(a, port);
+	ours = booked(p);
+	weight = p->measured && carried_bps >= 0 ?
+			 -expm1(-(double)period_ns / (double)RSK_PMA_CARRIED_TIME_NS) :
+			 1;
+	move(&p->carried_bps, carried, weight);
+	move(&p->others_bps, carried > ours ? carried - ours : 0, weight);
+	p->measured = carried_bps >= 0;
 	watch_port(a, port);
 	return 0;
 }

@@ -179,6 +179,8 @@ static int open_machines(struct rsk_daemon *d)
 	rsk_agent_ask_init(&d->agent.ask, d->pma, d->settings.pma.central.port ? &d->link : NULL);
 	rc = rsk_load_open(&d->load);
 	if (rc == 0)
+		rc = rsk_traffic_open(&d->traffic, d->base, d->pma, &d->devices);
+	if (rc == 0)
 		rc = rsk_pmsp_init(&d->pmsp, &d->settings.pmsp, &rsk_agent_pmsp_ops, &d->agent);
 	if (rc < 0)
 		return rc;
@@ -364,6 +366,7 @@ void rsk_daemon_close(struct rsk_daemon *d)
 		rsk_pm_client_fini(&d->client);
 	rsk_ports_fini(&d->ports);
 	rsk_load_close(&d->load);
+	rsk_traffic_close(&d->traffic);
 	rsk_devices_close(&d->devices);
 	rsk_hotplug_close(&d->plug);
 	rsk_udp_fini(&d->serve);

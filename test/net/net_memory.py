@@ -13,6 +13,7 @@ import net_local
 import net_policy
 import net_rdma
 import net_rsockd
+import net_traffic
 import netlab
 from lib.harness import case, main
 
@@ -51,6 +52,7 @@ SCENARIOS = (
     net_policy.a_reload_changes_what_is_decided,
     net_policy.another_host_answers,
     net_hotplug.a_spare_stands_in,
+    net_traffic.a_link_that_goes,
     net_local.two_users_meet,
     net_local.not_allowed,
     net_local.one_after_the_other,

@@ -14,6 +14,9 @@
 #include "conf.h"
 #include "pma.h"
 
+/* A period after which nothing of what was measured before is left in an average. */
+#define PMA_LONG_NS (1000 * RSK_PMA_CARRIED_TIME_NS)
+
 static inline struct rsk_conf *pma_conf(const char *text)
 {
 	struct rsk_conf *c = NULL;

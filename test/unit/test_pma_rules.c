@@ -44,11 +44,12 @@ Test(pma_rules, rules)
 	/* R1: 4 <= 10 - 8 does not hold for x, and y is not in the group. */
 	cr_assert_eq(pma_ask_ap(a, CP, "10.9.0.1", 80).verdict, RSK_PMA_NO_RULE);
 	rsk_pma_release(a, out.reservation);
-	cr_assert_eq(rsk_pma_bandwidth_set(a, "x", 2000000001), 0);
+	/* Our own session, which has 4, is not one of the others. */
+	cr_assert_eq(rsk_pma_carried_set(a, "x", 6000000001, PMA_LONG_NS), 0);
 	cr_assert_eq(pma_ask_ap(a, CP, "10.9.0.1", 80).verdict, RSK_PMA_NO_RULE);
-	cr_assert_eq(rsk_pma_bandwidth_set(a, "x", 2000000000), 0);
+	cr_assert_eq(rsk_pma_carried_set(a, "x", 6000000000, PMA_LONG_NS), 0);
 	pma_is_on(pma_ask_ap(a, CP, "10.9.0.1", 80), "x");
-	cr_assert_eq(rsk_pma_bandwidth_set(a, "nowhere", 1), -ENOENT);
+	cr_assert_eq(rsk_pma_carried_set(a, "nowhere", 1, 1), -ENOENT);
 
 	out = pma_ask_ap(a, CP, "10.9.0.1", 5432);
 	cr_assert(out.verdict == RSK_PMA_MAP && out.pm_time_s == 255 && out.port == 0);

@@ -200,7 +200,7 @@ Test(pma_watch, a_device_is_told_of_when_it_crosses)
 	rsk_pma_release(a, held[7]);
 	is_heard("x relief\n");
 	for (int i = 0; i < 20; i++) {
-		cr_assert_eq(rsk_pma_bandwidth_set(a, "y", (uint64_t)i), 0);
+		cr_assert_eq(rsk_pma_carried_set(a, "y", i, PMA_LONG_NS), 0);
 		rsk_pma_release(a, pma_ask_ap(a, CP, "10.1.0.2", 1).reservation);
 	}
 	is_heard("");
@@ -215,14 +215,14 @@ Test(pma_watch, between_the_two_limits_nothing_changes)
 
 	rsk_pma_listen(a, hear_event, NULL);
 	for (int i = 0; i < 3; i++) {
-		rsk_pma_bandwidth_set(a, "x", 799);
+		rsk_pma_carried_set(a, "x", 799, PMA_LONG_NS);
 		is_heard("");
-		rsk_pma_bandwidth_set(a, "x", 800);
+		rsk_pma_carried_set(a, "x", 800, PMA_LONG_NS);
 		is_heard("x over\n");
-		rsk_pma_bandwidth_set(a, "x", 721);
-		rsk_pma_bandwidth_set(a, "x", 2000);
+		rsk_pma_carried_set(a, "x", 721, PMA_LONG_NS);
+		rsk_pma_carried_set(a, "x", 2000, PMA_LONG_NS);
 		is_heard("");
-		rsk_pma_bandwidth_set(a, "x", 719);
+		rsk_pma_carried_set(a, "x", 719, PMA_LONG_NS);
 		is_heard("x relief\n");
 		rsk_pma_load_set(a, 0.5);
 		is_heard("node over\n");
@@ -235,7 +235,7 @@ Test(pma_watch, between_the_two_limits_nothing_changes)
 	cr_assert_eq(rsk_pma_event_count(a, RSK_PMA_NODE_OVERLOAD), 3);
 	cr_assert_eq(rsk_pma_event_count(a, RSK_PMA_DEVICE_RELIEF), 3);
 	/* A reload sets other limits, or none. */
-	rsk_pma_bandwidth_set(a, "x", 850);
+	rsk_pma_carried_set(a, "x", 850, PMA_LONG_NS);
 	rsk_pma_load_set(a, 0.6);
 	is_heard("x over\nnode over\n");
 	cr_assert_eq(rsk_pma_reload(a, pma_conf("overload: {device-load: 1}\n"
@@ -389,5 +389,81 @@ Test(pma_watch, a_node_that_has_too_much_to_do)
 		pma_is_on(pma_ask_ap(a, CP, "10.9.0.1", port), "x");
 	out = pma_ask(a, &q);
 	cr_assert(out.verdict == RSK_PMA_MAP && out.reservation == held);
+	rsk_pma_free(a);
+}
+
+/* ---- what ports carry ---- */
+
+static const char booking[] =
+	"rnics:\n"
+	"  - {name: x, addresses: [10.1.0.1], bandwidth: 10kbit}\n"
+	"  - {name: far, node: other, addresses: [10.1.0.4], bandwidth: 1kbit}\n"
+	"services: [{name: s, ports: ['1'], bandwidth: 4kbit}]\n";
+
+static void carried(struct rsk_pma *a, int64_t bps, uint64_t period_ns)
+{
+	cr_assert_eq(rsk_pma_carried_set(a, "x", bps, period_ns), 0);
+	cr_assert(rsk_pma_validate(a));
+}
+
+#define is_used(a, carried, others)                                                                \
+	do {                                                                                       \
+		struct rsk_pma_device_view v = pma_view(a, "x");                                   \
+                                                                                                   \
+		cr_assert(v.carried_bps == (carried) && v.others_bps == (others), "%lu %lu",       \
+			  (unsigned long)v.carried_bps, (unsigned long)v.others_bps);              \
+	} while (0)
+
+Test(pma_watch, others_use_what_is_carried_and_not_booked)
+{
+	struct rsk_pma *a = pma_of(booking);
+	struct rsk_pma_answer one, two;
+
+	carried(a, 5000, PMA_LONG_NS);
+	is_used(a, 5000, 5000);
+	one = pma_ask_ap(a, CP, "10.1.0.1", 1);
+	cr_assert_eq(one.verdict, RSK_PMA_MAP);
+	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 1).verdict, RSK_PMA_EXHAUSTED, "4 + 4 + 5");
+	carried(a, 5000, PMA_LONG_NS);
+	is_used(a, 5000, 1000);
+	two = pma_ask_ap(a, CP, "10.1.0.1", 1);
+	cr_assert_eq(two.verdict, RSK_PMA_MAP, "4 + 4 + 1");
+	carried(a, 3000, PMA_LONG_NS);
+	is_used(a, 3000, 0);
+	/* What they carried in the period in which they ended was theirs. */
+	rsk_pma_release(a, one.reservation);
+	rsk_pma_release(a, two.reservation);
+	carried(a, 8500, PMA_LONG_NS);
+	is_used(a, 8500, 500);
+	carried(a, 8500, PMA_LONG_NS);
+	is_used(a, 8500, 8500);
+	carried(a, -1, PMA_LONG_NS);
+	is_used(a, 0, 0);
+	carried(a, INT64_MAX, PMA_LONG_NS);
+	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 1).verdict, RSK_PMA_EXHAUSTED);
+	rsk_pma_free(a);
+}
+
+Test(pma_watch, what_is_carried_is_an_average)
+{
+	struct rsk_pma *a = pma_of(booking);
+
+	carried(a, 1000, 1);
+	is_used(a, 1000, 1000); /* the first one counts as it is */
+	carried(a, 0, RSK_PMA_CARRIED_TIME_NS);
+	is_used(a, 367, 367); /* 1000 / e */
+	for (int i = 0; i < 5; i++)
+		carried(a, 2000, RSK_PMA_CARRIED_TIME_NS / 5);
+	cr_assert(pma_view(a, "x").others_bps >= 1395 && pma_view(a, "x").others_bps <= 1399,
+		  "2000 - 1633 / e, in steps");
+	for (int i = 0; i < 100; i++)
+		carried(a, 0, RSK_PMA_CARRIED_TIME_NS / 5);
+	is_used(a, 0, 0);
+	/* After a gap the average begins anew. */
+	carried(a, 900, 1);
+	carried(a, -1, 1);
+	is_used(a, 0, 0);
+	carried(a, 500, 1);
+	is_used(a, 500, 500);
 	rsk_pma_free(a);
 }

@@ -24,6 +24,7 @@
 #include "hotplug.h"
 #include "ports.h"
 #include "state.h"
+#include "traffic.h"
 #include "udp.h"
 
 struct rsk_guests;
@@ -57,6 +58,7 @@ struct rsk_daemon {
 	struct rsk_local local;
 	struct rsk_hotplug plug;
 	struct rsk_devices devices;
+	struct rsk_traffic traffic;
 	struct evhttp *control, *metrics;
 	struct rsk_guests *control_guests, *metrics_guests;
 	struct rsk_state state;
@@ -81,8 +83,8 @@ void rsk_daemon_close(struct rsk_daemon *d);
 int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n);
 
 /*
- * Tells policy which devices are present and which are software devices, and updates the port
- * tables.
+ * Tells policy which devices are present and which are software devices, updates the port tables,
+ * and selects the ports whose traffic is measured.
  */
 void rsk_daemon_devices(struct rsk_daemon *d);
 /*

@@ -161,14 +161,15 @@ static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
 		json_array_append_new(
 			list,
 			json_pack(
-				"{s:s,s:s,s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
+				"{s:s,s:s,s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
 				"name", view[i].name, "node", view[i].node, "state",
 				state_name(&view[i]), "there", (int)view[i].there, "soft",
 				(int)view[i].soft, "overloaded", (int)view[i].overloaded,
 				"sessions", (json_int_t)view[i].sessions, "promised",
 				(json_int_t)view[i].promised, "sessions_max",
 				(json_int_t)view[i].sessions_max, "bps", (json_int_t)view[i].bps,
-				"bps_max", (json_int_t)view[i].bps_max, "others_bps",
+				"bps_max", (json_int_t)view[i].bps_max, "carried_bps",
+				(json_int_t)view[i].carried_bps, "others_bps",
 				(json_int_t)view[i].others_bps, "memory_maps",
 				(json_int_t)view[i].memory_maps, "memory_maps_max",
 				(json_int_t)view[i].memory_maps_max, "rails",

@@ -49,7 +49,8 @@ static const struct device_figure device_figures[] = {
 	FIGURE(sessions_max, "maximum number of sessions"),
 	FIGURE(bps, "bits per second promised or in use"),
 	FIGURE(bps_max, "bits per second of its port"),
-	FIGURE(others_bps, "bits per second of other traffic"),
+	FIGURE(carried_bps, "bits per second that it carries, measured"),
+	FIGURE(others_bps, "bits per second that it carries beyond what is promised or in use"),
 	FIGURE(memory_maps, "memory maps promised or in use"),
 	FIGURE(memory_maps_max, "maximum number of memory maps"),
 };
