@@ -196,7 +196,7 @@ static void tell_measure(const struct rsk_decision *d, const struct rsk_cond *c,
 	if (v < 0)
 		snprintf(text, n, "%s: it is not measured yet", m->key);
 	else
-		snprintf(text, n, "%s %.6g%s: %s %.4g%s", m->key, (double)c->number * m->scale,
+		snprintf(text, n, "%s %.6g%s: %s %.6g%s", m->key, (double)c->number * m->scale,
 			 m->unit, m->what, v * m->scale, m->unit);
 }
 
