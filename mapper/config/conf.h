@@ -72,6 +72,7 @@ struct rsk_conf_cluster {
 	const char *ca, *certificate, *key;
 	const char *user, *password_file;
 	uint64_t timeout_ns; /* of one call */
+	uint64_t lease_ns;   /* of this host's entry among the members; whole seconds */
 };
 
 #define RSK_CONF_ANY_USER UINT32_MAX

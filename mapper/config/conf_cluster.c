@@ -13,6 +13,7 @@
 
 #define ENDPOINTS_MOST 16
 #define PREFIX_MOST 200
+#define SECOND_NS 1000000000ull
 
 /* The end of a host's name or IPv4 address. */
 static const char *end_of_name(const char *p)
@@ -138,6 +139,7 @@ int rsk_conf_build_cluster(struct rsk_conf_build *b)
 	if (!raw)
 		return 0;
 	k->timeout_ns = 5000000000;
+	k->lease_ns = 10 * SECOND_NS;
 	rc = take_endpoints(b, &raw->etcd, k);
 	if (rc == 0)
 		rc = take_prefix(b, raw->prefix, k);
@@ -154,5 +156,10 @@ int rsk_conf_build_cluster(struct rsk_conf_build *b)
 	if (rc == 0)
 		rc = rsk_conf_take(b, "cluster", "timeout", raw->timeout, RSK_CONF_TIME, 100000000,
 				   60000000000, &k->timeout_ns);
+	if (rc == 0)
+		rc = rsk_conf_take(b, "cluster", "lease", raw->lease, RSK_CONF_TIME, 2 * SECOND_NS,
+				   600 * SECOND_NS, &k->lease_ns);
+	/* etcd has leases of whole seconds. */
+	k->lease_ns = (k->lease_ns + SECOND_NS - 1) / SECOND_NS * SECOND_NS;
 	return rc < 0 ? rc : check(b, k);
 }

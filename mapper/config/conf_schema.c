@@ -260,6 +260,7 @@ static const cyaml_schema_field_t cluster_fields[] = {
 	TEXT("user", K, user),
 	TEXT("password-file", K, password_file),
 	TEXT("timeout", K, timeout),
+	TEXT("lease", K, lease),
 	SECTION("tls", K, tls, tls_fields),
 	CYAML_FIELD_END
 };

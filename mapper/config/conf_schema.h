@@ -154,7 +154,7 @@ struct rsk_raw_tls {
 
 struct rsk_raw_cluster {
 	struct rsk_raw_list etcd;
-	char *prefix, *user, *password_file, *timeout;
+	char *prefix, *user, *password_file, *timeout, *lease;
 	struct rsk_raw_tls *tls;
 };
 
