@@ -81,9 +81,15 @@ Test(etcd_msg, requests)
 	cr_assert_eq(rsk_etcd_txn_put(txn, rsk_etcd_put("/a", "x", 1, 0)), 0);
 	cr_assert_eq(rsk_etcd_txn_delete(txn, rsk_etcd_delete("/a")), 0);
 	cr_assert_eq(rsk_etcd_txn_range(txn, NULL), -ENOMEM);
+	cr_assert_eq(rsk_etcd_txn_else_range(txn, rsk_etcd_range(
+							  &(struct rsk_etcd_range){ .key = "/a" })),
+		     0);
 	is_json(txn, "{\"compare\":[{\"target\":\"MOD\",\"result\":\"EQUAL\",\"key\":\"L2E=\","
 		     "\"mod_revision\":\"0\"}],\"success\":[{\"request_put\":{\"key\":\"L2E=\","
-		     "\"value\":\"eA==\"}},{\"request_delete_range\":{\"key\":\"L2E=\"}}]}");
+		     "\"value\":\"eA==\"}},{\"request_delete_range\":{\"key\":\"L2E=\"}}],"
+		     "\"failure\":[{\"request_range\":{\"key\":\"L2E=\"}}]}");
+	is_json(rsk_etcd_lease_grant(10), "{\"TTL\":\"10\"}");
+	is_json(rsk_etcd_lease(9223372036854775807), "{\"ID\":\"9223372036854775807\"}");
 	is_json(rsk_etcd_authenticate("u", "p"), "{\"name\":\"u\",\"password\":\"p\"}");
 }
 
@@ -194,6 +200,36 @@ Test(etcd_msg, tokens_and_errors)
 	b = body("{\"token\":\"abc.12\"}");
 	cr_assert_str_eq(rsk_etcd_take_token(b), "abc.12");
 	json_decref(b);
+}
+
+Test(etcd_msg, leases)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		uint64_t lease, seconds;
+	} rows[] = {
+		{ "{\"header\":{},\"ID\":\"7\",\"TTL\":\"10\"}", 0, 7, 10 },
+		{ "{\"result\":{\"header\":{},\"ID\":\"7\",\"TTL\":\"3\"}}", 0, 7, 3 },
+		{ "{\"result\":{\"header\":{},\"ID\":\"7\"}}", 0, 7, 0 },
+		{ "{}", -EPROTO, 0, 0 },
+		{ "[]", -EPROTO, 0, 0 },
+		{ "{\"result\":5,\"ID\":\"7\"}", -EPROTO, 0, 0 },
+		{ "{\"ID\":\"-7\",\"TTL\":\"10\"}", -EPROTO, 0, 0 },
+		{ "{\"ID\":\"7\",\"TTL\":\"-1\"}", -EPROTO, 7, 0 },
+		{ "{\"ID\":[],\"TTL\":{}}", -EPROTO, 0, 0 },
+	};
+	uint64_t lease, seconds;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		json_t *b = body(rows[i].text);
+
+		cr_expect_eq(rsk_etcd_take_lease(b, &lease, &seconds), rows[i].rc, "%s",
+			     rows[i].text);
+		cr_expect_eq(lease, rows[i].lease, "%s", rows[i].text);
+		cr_expect_eq(seconds, rows[i].seconds, "%s", rows[i].text);
+		json_decref(b);
+	}
 }
 
 /* Whatever the pieces are that it arrives in. */

@@ -13,6 +13,7 @@
 #define MS 1000000ull
 #define ATTEMPT_LEAST_NS (50 * MS)
 /* Codes of gRPC */
+#define NOT_FOUND 5
 #define UNAVAILABLE 14
 #define PERMISSION_DENIED 7
 #define UNAUTHENTICATED 16
@@ -21,9 +22,15 @@ static const struct {
 	const char *path;
 	bool may_repeat; /* executing it twice does no harm */
 } methods[] = {
-	[RSK_ETCD_RANGE] = { "/v3/kv/range", true }, [RSK_ETCD_PUT] = { "/v3/kv/put", true },
-	[RSK_ETCD_TXN] = { "/v3/kv/txn", false },    [RSK_ETCD_TXN_READ] = { "/v3/kv/txn", true },
+	[RSK_ETCD_RANGE] = { "/v3/kv/range", true },
+	[RSK_ETCD_PUT] = { "/v3/kv/put", true },
+	[RSK_ETCD_TXN] = { "/v3/kv/txn", false },
+	[RSK_ETCD_TXN_READ] = { "/v3/kv/txn", true },
 	[RSK_ETCD_WATCH] = { "/v3/watch", false },
+	/* A lease that nobody knows of ends by itself. */
+	[RSK_ETCD_LEASE_GRANT] = { "/v3/lease/grant", true },
+	[RSK_ETCD_LEASE_KEEPALIVE] = { "/v3/lease/keepalive", true },
+	[RSK_ETCD_LEASE_REVOKE] = { "/v3/lease/revoke", true },
 };
 
 struct rsk_etcd_counters rsk_etcd_count(const struct rsk_etcd *e)
@@ -57,7 +64,10 @@ static char *login(const struct rsk_etcd *e)
 	return text;
 }
 
-/* Begins the next exchange of a call; first for a token, if one is needed. */
+/*
+ * Begins the next exchange of a call; first for a token, if one is needed. While another call
+ * fetches it, this one waits.
+ */
 static void begin(struct rsk_etcd_call *c)
 {
 	struct rsk_etcd *e = c->by;
@@ -71,7 +81,13 @@ static void begin(struct rsk_etcd_call *c)
 		limit = limit < ATTEMPT_LEAST_NS ? ATTEMPT_LEAST_NS : limit;
 	}
 	rsk_etcd_http_end(c); /* while it is known what it was for */
-	c->is_authenticating = needs_token;
+	c->is_parked = needs_token && e->login && e->login != c;
+	c->is_authenticating = needs_token && !c->is_parked;
+	c->token_number = e->count.tokens;
+	if (c->is_parked)
+		return;
+	if (needs_token)
+		e->login = c;
 	e->count.calls++;
 	if (needs_token)
 		rsk_etcd_http_begin(c, "/v3/auth/authenticate", login(e), limit);
@@ -79,8 +95,20 @@ static void begin(struct rsk_etcd_call *c)
 		rsk_etcd_http_begin(c, methods[c->q.method].path, strdup(c->body), limit);
 }
 
+/* The call that fetched a token does so no more: those that wait have one, or one of them asks. */
+static void login_is_over(struct rsk_etcd *e)
+{
+	e->login = NULL;
+	for (struct rsk_etcd_call *c = e->calls; c; c = c->next)
+		if (c->is_parked)
+			begin(c);
+}
+
 static void remove_call(struct rsk_etcd_call *c)
 {
+	struct rsk_etcd *e = c->by;
+	bool was_login = e->login == c;
+
 	rsk_etcd_http_end(c);
 	if (c->prev)
 		c->prev->next = c->next;
@@ -90,6 +118,8 @@ static void remove_call(struct rsk_etcd_call *c)
 		c->next->prev = c->prev;
 	free(c->body);
 	free(c);
+	if (was_login)
+		login_is_over(e);
 }
 
 /* The callback is the last to be called: it may free the client. */
@@ -128,6 +158,8 @@ static int verdict_of_error(const json_t *body, long status, const char **text)
 		return -EACCES;
 	if (code == PERMISSION_DENIED || status == 403)
 		return -EACCES;
+	if (code == NOT_FOUND && strstr(*text, "lease not found"))
+		return -ENOENT;
 	return code == UNAVAILABLE || status >= 500 ? -ETIMEDOUT : -EREMOTEIO;
 }
 
@@ -157,7 +189,8 @@ static int verdict(struct rsk_etcd_call *c, json_t **body, char *why, size_t n)
 		rsk_curl.easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
 		*body = json_loadb(c->in ? c->in : "", c->n_in, JSON_REJECT_DUPLICATES, &error);
 		rc = !json_is_object(*body) ? -EPROTO : 0;
-		if (rc == 0 && status != 200)
+		/* An answer that is a stream has an error in it, and the status 200. */
+		if (rc == 0 && (status != 200 || json_object_get(*body, "error")))
 			rc = verdict_of_error(*body, status, &text);
 	}
 	snprintf(why, n, "%s: %s", endpoint, text);
@@ -192,11 +225,14 @@ static bool renews(struct rsk_etcd_call *c, int rc)
 {
 	struct rsk_etcd *e = c->by;
 
-	if (rc != -EACCES || c->is_authenticating || c->was_renewed || !e->token)
+	if (rc != -EACCES || c->is_authenticating || c->was_renewed || !e->user)
 		return false;
 	c->was_renewed = true;
-	free(e->token);
-	e->token = NULL;
+	/* Another call may have replaced the token that this one had. */
+	if (c->token_number == e->count.tokens) {
+		free(e->token);
+		e->token = NULL;
+	}
 	begin(c);
 	return true;
 }
@@ -214,6 +250,7 @@ static void exchange_is_over(struct rsk_etcd_call *c)
 		body = NULL;
 		if (rc == 0) {
 			begin(c);
+			login_is_over(e);
 			return;
 		}
 	}
@@ -264,6 +301,7 @@ void rsk_etcd_call_advance(struct rsk_etcd_call *c)
 struct rsk_etcd_call *rsk_etcd_ask(struct rsk_etcd *e, const struct rsk_etcd_question *q)
 {
 	struct rsk_etcd_call *c = calloc(1, sizeof(*c));
+	uint64_t limit;
 
 	if (c && q->body)
 		c->body = json_dumps(q->body, JSON_COMPACT);
@@ -279,7 +317,8 @@ struct rsk_etcd_call *rsk_etcd_ask(struct rsk_etcd *e, const struct rsk_etcd_que
 	if (c->next)
 		c->next->prev = c;
 	e->calls = c;
-	c->deadline_ns = rsk_clock_ns() + e->timeout_ns;
+	limit = q->limit_ns && q->limit_ns < e->timeout_ns ? q->limit_ns : e->timeout_ns;
+	c->deadline_ns = rsk_clock_ns() + limit;
 	begin(c);
 	return c;
 }

@@ -25,6 +25,9 @@ enum rsk_etcd_method {
 	RSK_ETCD_TXN,	   /* changes something: sent once only */
 	RSK_ETCD_TXN_READ, /* ranges only */
 	RSK_ETCD_WATCH,
+	RSK_ETCD_LEASE_GRANT,
+	RSK_ETCD_LEASE_KEEPALIVE,
+	RSK_ETCD_LEASE_REVOKE,
 };
 
 /*
@@ -34,6 +37,7 @@ enum rsk_etcd_method {
  *   -ETIMEDOUT     there was no answer; a change may have been executed or not
  *   -EFBIG         the answer is larger than its limit
  *   -EACCES        etcd does not let us
+ *   -ENOENT        etcd does not know the lease (any more)
  *   -EREMOTEIO     etcd has refused the call
  *   -EPROTO        the answer is not one of etcd
  *   -ENOMEM
@@ -48,6 +52,8 @@ struct rsk_etcd_question {
 	json_t *body; /* its reference is taken */
 	/* Limit of the answer, or of an object of a watch */
 	size_t answer_most;
+	/* The call may take so long, if that is less than the configured time; 0: that time */
+	uint64_t limit_ns;
 	rsk_etcd_done *done; /* the call does not exist any more */
 	rsk_etcd_event *event;
 	void *ctx;

@@ -108,6 +108,16 @@ json_t *rsk_etcd_watch(const char *key, bool is_prefix, uint64_t revision)
 	return json_pack("{s:o}", "create_request", whole(out, ok));
 }
 
+json_t *rsk_etcd_lease_grant(uint64_t seconds)
+{
+	return json_pack("{s:o}", "TTL", number_json(seconds));
+}
+
+json_t *rsk_etcd_lease(uint64_t lease)
+{
+	return json_pack("{s:o}", "ID", number_json(lease));
+}
+
 json_t *rsk_etcd_authenticate(const char *user, const char *password)
 {
 	return json_pack("{s:s,s:s}", "name", user, "password", password);
@@ -115,7 +125,7 @@ json_t *rsk_etcd_authenticate(const char *user, const char *password)
 
 json_t *rsk_etcd_txn(void)
 {
-	return json_pack("{s:[],s:[]}", "compare", "success");
+	return json_pack("{s:[],s:[],s:[]}", "compare", "success", "failure");
 }
 
 /* Appends to one of the lists; takes the reference. */
@@ -145,6 +155,11 @@ int rsk_etcd_txn_put(json_t *txn, json_t *request)
 int rsk_etcd_txn_delete(json_t *txn, json_t *request)
 {
 	return append(txn, "success", json_pack("{s:o}", "request_delete_range", request));
+}
+
+int rsk_etcd_txn_else_range(json_t *txn, json_t *request)
+{
+	return append(txn, "failure", json_pack("{s:o}", "request_range", request));
 }
 
 /* ---- answers ---- */
@@ -303,6 +318,19 @@ void rsk_etcd_answer_free(struct rsk_etcd_answer *a)
 	}
 	free(a->kvs);
 	*a = (struct rsk_etcd_answer){ 0 };
+}
+
+int rsk_etcd_take_lease(const json_t *body, uint64_t *lease, uint64_t *seconds)
+{
+	const json_t *result = json_object_get(body, "result"); /* keepalive: a stream's object */
+	int rc;
+
+	result = result ? result : body;
+	*seconds = 0;
+	rc = rsk_etcd_number(result, "ID", lease);
+	if (rc == 0)
+		rc = rsk_etcd_number(result, "TTL", seconds);
+	return rc == 0 && *lease ? 0 : -EPROTO;
 }
 
 const char *rsk_etcd_take_token(const json_t *body)

@@ -31,6 +31,9 @@ json_t *rsk_etcd_put(const char *key, const void *value, size_t bytes, uint64_t 
 json_t *rsk_etcd_delete(const char *key);
 /* Events from @revision on. */
 json_t *rsk_etcd_watch(const char *key, bool is_prefix, uint64_t revision);
+json_t *rsk_etcd_lease_grant(uint64_t seconds);
+/* To keep it alive, or to revoke it. */
+json_t *rsk_etcd_lease(uint64_t lease);
 json_t *rsk_etcd_authenticate(const char *user, const char *password);
 
 /*
@@ -43,6 +46,8 @@ int rsk_etcd_txn_compare(json_t *txn, const char *key, uint64_t mod_revision);
 int rsk_etcd_txn_range(json_t *txn, json_t *request);
 int rsk_etcd_txn_put(json_t *txn, json_t *request);
 int rsk_etcd_txn_delete(json_t *txn, json_t *request);
+/* What is read if the transaction is not executed. */
+int rsk_etcd_txn_else_range(json_t *txn, json_t *request);
 
 /* ---- answers ---- */
 
@@ -73,6 +78,11 @@ int rsk_etcd_take_txn(const json_t *body, struct rsk_etcd_answer *out);
 /* The "result" of an object of the stream. */
 int rsk_etcd_take_watch(const json_t *result, struct rsk_etcd_answer *out);
 void rsk_etcd_answer_free(struct rsk_etcd_answer *a);
+/*
+ * A lease that was granted or kept alive: its number (not 0), and the seconds that are left, 0: it
+ * does not exist any more. 0 or -EPROTO.
+ */
+int rsk_etcd_take_lease(const json_t *body, uint64_t *lease, uint64_t *seconds);
 /* Returns the token, borrowed from @body; NULL: there is none, or it is not fit for a header. */
 const char *rsk_etcd_take_token(const json_t *body);
 /* What an answer says about an error: borrowed text, and the code of gRPC (-1: none). */

@@ -31,7 +31,8 @@ struct rsk_etcd {
 	size_t n_endpoints, n_alive, at;
 	struct curl_slist *addresses; /* of endpoints that have names */
 	struct rsk_etcd_file ca, certificate, key, password;
-	char *user, *token; /* token NULL: none yet */
+	char *user, *token;	     /* token NULL: none yet */
+	struct rsk_etcd_call *login; /* the call that fetches the token; NULL: none does */
 	uint64_t timeout_ns;
 	struct rsk_etcd_call *calls;
 	struct rsk_etcd_counters count;
@@ -47,6 +48,8 @@ struct rsk_etcd_call {
 	size_t tried; /* endpoints */
 	/* The exchange under way is for a token; one that etcd had rejected was replaced */
 	bool is_authenticating, was_renewed;
+	bool is_parked;	       /* there is no exchange: it waits for another call's token */
+	uint64_t token_number; /* of the token that the exchange has */
 	/* ---- the exchange: etcd_http.c ---- */
 	CURL *easy;
 	struct curl_slist *headers;
