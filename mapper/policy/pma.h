@@ -322,9 +322,12 @@ uint64_t rsk_pma_event_count(const struct rsk_pma *a, enum rsk_pma_event event);
 /* A port of an RNIC, for the tool and the metrics; a maximum of 0: none. */
 struct rsk_pma_device_view {
 	const char *name, *node;
-	uint8_t ip[16], ipv; /* its first address */
+	/* Its addresses; borrowed until the next reload */
+	const struct rsk_pm_addr *ips;
+	size_t n_ips;
 	enum rsk_pma_device_state state;
-	bool there; /* its host reports it as present */
+	uint8_t ip[16], ipv; /* the first of them */
+	bool there;	     /* its host reports it as present */
 	bool overloaded;
 	bool soft; /* a software device */
 	bool spare, in_use_as_spare;

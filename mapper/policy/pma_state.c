@@ -222,6 +222,8 @@ static struct rsk_pma_device_view view_of(const struct rsk_pma *a, uint32_t port
 		.memory_maps = p->memory_maps,
 		.memory_maps_max = shown(r->memory_maps_max),
 		.ipv = a->conf->ports[port].ips[0].ipv,
+		.ips = a->conf->ports[port].ips,
+		.n_ips = a->conf->ports[port].n_ips,
 	};
 
 	memcpy(v.ip, a->conf->ports[port].ips[0].ip, 16);

@@ -113,13 +113,22 @@ static void on_devices(void *ctx, bool found)
 	rsk_daemon_devices(d);
 }
 
+static void end_loop(void *ctx)
+{
+	struct rsk_daemon *d = ctx;
+
+	event_base_loopexit(d->base, NULL);
+}
+
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
 	struct rsk_daemon *d = arg;
 	char error[512];
 
 	if (number != SIGHUP) {
-		event_base_loopexit(d->base, NULL);
+		/* The second signal ends the loop at once. */
+		if (!d->cluster || !rsk_member_leave(&d->cluster->member, end_loop, d))
+			end_loop(d);
 		return;
 	}
 	if (rsk_daemon_reload(d, error, sizeof(error)) < 0)
@@ -296,8 +305,8 @@ static int open_cluster(struct rsk_daemon *d, char *error, size_t n)
 
 	if (!d->settings.cluster.n_endpoints)
 		return 0;
-	d->cluster =
-		rsk_cluster_open(d->base, &d->settings, rsk_daemon_document, d, why, sizeof(why));
+	d->cluster = rsk_cluster_open(d->base, &d->settings, d->pma, rsk_daemon_document, d, why,
+				      sizeof(why));
 	if (d->cluster)
 		return 0;
 	snprintf(error, n, "the cluster: %s", why);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * fuzz_etcd_msg.c - fuzzes what etcd says with any bytes: the stream of objects is split, and each
- * object is converted as every kind of answer. What is accepted is whole; what is refused leaves
- * nothing behind.
+ * object is converted as every kind of answer; and the bytes are the key and the value of a
+ * member's entry. What is accepted is whole; what is refused leaves nothing behind.
  */
 #include "etcd_msg.h"
 
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base64.h"
+#include "member_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,15 +35,64 @@ static void check(int rc, struct rsk_etcd_answer *a)
 static void convert(const json_t *body)
 {
 	struct rsk_etcd_answer a;
+	uint64_t lease, seconds;
 	const char *token;
 	int code;
 
 	check(rsk_etcd_take_range(body, &a), &a);
 	check(rsk_etcd_take_txn(body, &a), &a);
 	check(rsk_etcd_take_watch(json_object_get(body, "result"), &a), &a);
+	require(rsk_etcd_take_lease(body, &lease, &seconds) < 0 || lease);
 	token = rsk_etcd_take_token(body);
 	require(!token || !strpbrk(token, " \r\n"));
 	require(rsk_etcd_take_error(body, &code) != NULL && code >= -1 && code < 100);
+}
+
+static void require_printable(const json_t *v)
+{
+	const char *text = json_string_value(v);
+
+	require(text && strlen(text) < RSK_MEMBER_TEXT);
+	for (; text && *text; text++)
+		require(*text >= ' ' && *text <= '~');
+}
+
+/* Whatever a row consists of can be shown. */
+static void require_shown(const json_t *v)
+{
+	const char *key;
+	json_t *one;
+	size_t i;
+
+	if (json_is_string(v))
+		require_printable(v);
+	json_array_foreach(v, i, one) require_shown(one);
+	json_object_foreach((json_t *)v, key, one) require_shown(one);
+}
+
+static void read_entry(const char *bytes, size_t size)
+{
+	/* The key of the corpus' entries, of which 2 bytes are the head */
+	char key[] = "m/x", nothing[] = "";
+	struct rsk_etcd_kv kv = {
+		.key = key, .key_bytes = 3, .value = (char *)bytes, .value_bytes = size
+	};
+	json_t *row;
+
+	row = rsk_member_row(&kv, 2, 7);
+	require_printable(json_object_get(row, "node"));
+	require(strcmp(json_string_value(json_object_get(row, "node")), "x") == 0);
+	require_shown(row);
+	if (json_is_true(json_object_get(row, "readable")))
+		require(json_is_array(json_object_get(row, "rnics")) &&
+			json_array_size(json_object_get(row, "rnics")) <= RSK_MEMBER_RNICS);
+	json_decref(row);
+	rsk_member_is_of(&kv, "0123456789abcdef");
+	kv = (struct rsk_etcd_kv){ .key = (char *)bytes, .key_bytes = size, .value = nothing };
+	row = rsk_member_row(&kv, 2, 7);
+	require_shown(row);
+	require(json_is_false(json_object_get(row, "readable")));
+	json_decref(row);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -71,6 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		json_decref(body);
 	}
 	require(n >= 0 || n == -EPROTO);
+	read_entry(bytes, size);
 	text = rsk_base64_encode(data, size);
 	back = text ? rsk_base64_decode(text, &taken) : NULL;
 	require(back && taken == size && memcmp(back, data, size) == 0);

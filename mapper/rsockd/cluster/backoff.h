@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* backoff.h - how long to wait before etcd is asked again. Called by document.c. Pure. */
+/* backoff.h - how long to wait before etcd is asked again. Called by document.c, member.c. Pure. */
 #ifndef RSK_BACKOFF_H
 #define RSK_BACKOFF_H
 

@@ -7,8 +7,35 @@
 
 #include "document_ops.h"
 
+/* What this host tells the others about the document changes with it. */
+static int take_document(void *ctx, const char *text, size_t bytes, bool apply, char *error,
+			 size_t n)
+{
+	struct rsk_cluster *c = ctx;
+	int rc = c->take(c->ctx, text, bytes, apply, error, n);
+
+	if (apply)
+		rsk_member_changed(&c->member);
+	return rc;
+}
+
+static int open_all(struct rsk_cluster *c, struct event_base *base,
+		    const struct rsk_conf_daemon *conf, const struct rsk_pma *pma)
+{
+	const struct rsk_conf_cluster *k = &conf->cluster;
+	int rc = rsk_member_self_init(&c->self, conf, pma, &c->document);
+
+	rsk_member_list_init(&c->list, c->etcd, k->prefix, &c->document);
+	if (rc == 0)
+		rc = rsk_document_open(&c->document, base, c->etcd, k->prefix, take_document, c);
+	return rc < 0 ?
+		       rc :
+		       rsk_member_open(&c->member, base, c->etcd, k->prefix, k->lease_ns, &c->self);
+}
+
 struct rsk_cluster *rsk_cluster_open(struct event_base *base, const struct rsk_conf_daemon *conf,
-				     rsk_document_take *take, void *ctx, char *error, size_t n)
+				     const struct rsk_pma *pma, rsk_document_take *take, void *ctx,
+				     char *error, size_t n)
 {
 	struct rsk_cluster *c = calloc(1, sizeof(*c));
 
@@ -16,10 +43,10 @@ struct rsk_cluster *rsk_cluster_open(struct event_base *base, const struct rsk_c
 		snprintf(error, n, "no memory");
 		return NULL;
 	}
-	snprintf(c->node, sizeof(c->node), "%.64s", conf->node);
+	c->take = take;
+	c->ctx = ctx;
 	c->etcd = rsk_etcd_new(base, &conf->cluster, error, n);
-	if (c->etcd &&
-	    rsk_document_open(&c->document, base, c->etcd, conf->cluster.prefix, take, ctx) == 0)
+	if (c->etcd && open_all(c, base, conf, pma) == 0)
 		return c;
 	if (c->etcd)
 		snprintf(error, n, "no memory");
@@ -31,8 +58,11 @@ void rsk_cluster_close(struct rsk_cluster *c)
 {
 	if (!c)
 		return;
+	rsk_member_list_fini(&c->list);
 	rsk_document_ops_close(&c->document);
+	rsk_member_close(&c->member);
 	rsk_document_close(&c->document);
+	rsk_member_self_fini(&c->self);
 	rsk_etcd_free(c->etcd);
 	free(c);
 }

@@ -8,19 +8,28 @@
 
 #include "document.h"
 #include "etcd.h"
+#include "member.h"
+#include "member_list.h"
+#include "member_self.h"
 
 struct rsk_cluster {
-	char node[72]; /* what others are told about this host's name */
 	struct rsk_etcd *etcd;
 	struct rsk_document document;
+	struct rsk_member_self self; /* self.node: this host's name, for others */
+	struct rsk_member member;
+	struct rsk_member_list list;
+	rsk_document_take *take;
+	void *ctx;
 };
 
 /*
- * Opens the connection to etcd, and starts to read and watch the cluster's document. @take is
- * called from the event loop. NULL: @error has a line for the operator. Blocks.
+ * Opens the connection to etcd, starts to read and watch the cluster's document, and registers this
+ * host as a member. @take is called from the event loop. @pma is borrowed until the cluster is
+ * closed. NULL: @error has a line for the operator. Blocks.
  */
 struct rsk_cluster *rsk_cluster_open(struct event_base *base, const struct rsk_conf_daemon *conf,
-				     rsk_document_take *take, void *ctx, char *error, size_t n);
+				     const struct rsk_pma *pma, rsk_document_take *take, void *ctx,
+				     char *error, size_t n);
 /* @c NULL: nothing. Open operations are not answered. */
 void rsk_cluster_close(struct rsk_cluster *c);
 

@@ -41,6 +41,8 @@ void rsk_daemon_devices(struct rsk_daemon *d)
 	rsk_traffic_check(&d->traffic);
 	if (d->local.agent)
 		rsk_port_tables_check(&d->local.port_tables);
+	if (d->cluster)
+		rsk_member_changed(&d->cluster->member);
 }
 
 /* Of this host, and of the cluster: none where @document is NULL. Borrowed. */

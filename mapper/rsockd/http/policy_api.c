@@ -10,10 +10,11 @@
 #include "document_ops.h"
 #include "reply.h"
 
-/* A request that waits for etcd. */
+/* A request that waits for etcd; one of the last two is not NULL. */
 struct waiting {
 	struct evhttp_request *req;
 	struct rsk_document_op *op;
+	struct rsk_member_reading *reading;
 };
 
 static void on_done(void *user, int status, json_t *answer)
@@ -29,7 +30,10 @@ static void on_abandoned(struct evhttp_connection *conn, void *arg)
 {
 	struct waiting *w = arg;
 
-	rsk_document_op_cancel(w->op);
+	if (w->op)
+		rsk_document_op_cancel(w->op);
+	else
+		rsk_member_list_cancel(w->reading);
 	free(w);
 }
 
@@ -60,7 +64,7 @@ static void sign(struct rsk_daemon *d, struct evhttp_request *req, const char *n
 	struct ucred who = { 0 };
 
 	rsk_peer_of(req, &who);
-	snprintf(by, 256, "user %u on %s%s%.*s", who.uid, d->cluster->node, *note ? ": " : "",
+	snprintf(by, 256, "user %u on %s%s%.*s", who.uid, d->cluster->self.node, *note ? ": " : "",
 		 (int)RSK_DOCUMENT_NOTE, note);
 	rsk_document_clean(by);
 }
@@ -69,7 +73,7 @@ static void sign(struct rsk_daemon *d, struct evhttp_request *req, const char *n
 static bool is_allowed(struct rsk_daemon *d, struct evhttp_request *req)
 {
 	if (!rsk_may_change(req))
-		rsk_refuse(req, 403, "the document is for root and the daemon's own user");
+		rsk_refuse(req, 403, "this is for root and the daemon's own user");
 	else if (!d->cluster)
 		rsk_refuse(req, HTTP_NOTFOUND, "rsockd.conf has no cluster");
 	else
@@ -157,7 +161,33 @@ void rsk_policy_history(struct rsk_daemon *d, struct evhttp_request *req)
 		start(d, req, &args);
 }
 
+void rsk_policy_members(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	struct waiting *w;
+
+	if (!is_allowed(d, req))
+		return;
+	w = calloc(1, sizeof(*w));
+	if (w) {
+		w->req = req;
+		w->reading = rsk_member_list_read(&d->cluster->list, on_done, w);
+	}
+	if (!w || !w->reading) {
+		free(w);
+		rsk_refuse(req, 503, "too many operations at the same time");
+		return;
+	}
+	evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_abandoned, w);
+}
+
 /* ---- status and metrics ---- */
+
+static json_t *member_status(const struct rsk_cluster *c)
+{
+	return json_pack("{s:s,s:b,s:s?}", "node", c->self.node, "registered",
+			 (int)rsk_member_is_registered(&c->member), "error",
+			 *c->member.why ? c->member.why : NULL);
+}
 
 json_t *rsk_policy_status(const struct rsk_daemon *d)
 {
@@ -166,13 +196,13 @@ json_t *rsk_policy_status(const struct rsk_daemon *d)
 	if (!d->cluster)
 		return NULL;
 	doc = &d->cluster->document;
-	return json_pack("{s:I,s:I,s:s?,s:b,s:s?,s:s,s:I}", "revision", (json_int_t)doc->running,
-			 "newest", (json_int_t)doc->newest, "refused",
+	return json_pack("{s:I,s:I,s:s?,s:b,s:s?,s:s,s:I,s:o}", "revision",
+			 (json_int_t)doc->running, "newest", (json_int_t)doc->newest, "refused",
 			 *doc->why_refused ? doc->why_refused : NULL, "reached",
 			 (int)doc->is_reached, "error",
 			 *doc->why_unreached ? doc->why_unreached : NULL, "endpoint",
 			 rsk_etcd_endpoint(d->cluster->etcd), "compactions",
-			 (json_int_t)doc->count.compactions);
+			 (json_int_t)doc->count.compactions, "member", member_status(d->cluster));
 }
 
 static void figure(struct evbuffer *out, const char *type, const char *name, const char *help,
@@ -199,8 +229,14 @@ void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 	figure(out, "gauge", "newest", "the newest revision that was seen", doc->newest);
 	figure(out, "gauge", "refused", "1: the newest revision is not in force",
 	       *doc->why_refused != 0);
+	figure(out, "gauge", "registered", "1: this host is entered among the cluster's members",
+	       rsk_member_is_registered(&d->cluster->member));
 #define PUT(name, text) figure(out, "counter", "document_" #name, text, doc->count.name);
 	RSK_DOCUMENT_COUNTERS(PUT)
+#undef PUT
+#define PUT(name, text)                                                                            \
+	figure(out, "counter", "member_" #name, text, d->cluster->member.count.name);
+	RSK_MEMBER_COUNTERS(PUT)
 #undef PUT
 #define PUT(name, text) figure(out, "counter", "etcd_" #name, text, etcd.name);
 	RSK_ETCD_COUNTERS(PUT)
