@@ -288,6 +288,8 @@ void policy_show_cluster(const json_t *cluster)
 {
 	const char *refused = json_string_value(json_object_get(cluster, "refused"));
 	const char *error = json_string_value(json_object_get(cluster, "error"));
+	const char *member =
+		json_string_value(json_object_get(json_object_get(cluster, "member"), "error"));
 	long long running = json_integer_value(json_object_get(cluster, "revision"));
 
 	if (!cluster)
@@ -304,4 +306,6 @@ void policy_show_cluster(const json_t *cluster)
 		printf("refused: %s\n", refused);
 	if (error)
 		printf("etcd: %s\n", error);
+	if (member)
+		printf("not among the members: %s\n", member);
 }
