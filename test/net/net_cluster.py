@@ -289,6 +289,7 @@ def user_and_password(t):
         file.write("secret\n")
     a.start(**member(a, etcd.url, **login))
     t.until(lambda: state(a)["revision"], 10, "the document")
+    t.until(lambda: state(a)["member"]["registered"], 10, "the entry among the members")
     runs(t, a, push(a, document(7001)))
     # Changing the password, even to the same one, makes the token invalid.
     etcd.token = etcd.do("auth/authenticate", name="root", password="secret")["token"]

@@ -10,6 +10,7 @@ import sys
 import net_cluster
 import net_hotplug
 import net_local
+import net_members
 import net_policy
 import net_rdma
 import net_rsockd
@@ -64,6 +65,10 @@ SCENARIOS = (
     net_cluster.etcd_goes_and_comes_back,
     net_cluster.answers_of_something_else,
     net_cluster.certificates,
+    net_members.each_is_seen_with_its_revision,
+    net_members.one_that_is_stopped_disappears_and_comes_back,
+    net_members.a_name_is_held_by_one,
+    net_members.garbage_among_the_members,
 )
 
 
