@@ -7,7 +7,8 @@
 # those that may take long begin.
 #   ALONE   nothing else runs meanwhile: for cases that measure time, rates or how much was direct
 #   LOCK    one at a time of the cases that give the same name
-#   MORE    the label of these cases is <label>-more, which make test leaves to make test-all
+#   MORE    the label of these cases (ALL: of each) is <label>-more, which make test leaves to make
+#           test-all
 #   WAITS   these cases spend their time in waiting: each counts as one of ctest's -j, every other
 #           case as two. So -j with twice the number of processors runs as many others at once as
 #           there are processors, and these beside them
@@ -30,7 +31,7 @@ function(rsk_python_cases label script)
 		math(EXPR hard_s "${limit_s} + 30")
 		add_test(NAME ${label}.${family}.${case} COMMAND ${RSK_PYTHON3} -B ${path} ${case})
 		set(more "")
-		if(case IN_LIST arg_MORE)
+		if(case IN_LIST arg_MORE OR arg_MORE STREQUAL "ALL")
 			set(more -more)
 		endif()
 		set(processors 2)
