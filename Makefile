@@ -5,8 +5,8 @@ SHELL := /bin/bash
 export LIBRSOCK := $(CURDIR)/build/lib/librsock.so
 export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
-.PHONY: build deps demo test test-rdma test-rdma-short test-configs bench bench-quick picture \
-	bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost \
+.PHONY: build deps demo demo-cluster test test-rdma test-rdma-short test-configs bench bench-quick \
+	picture bench-mapper bench-rdma bench-rdma-quick bench-rdma-paper bench-rdma-cost \
 	bench-rdma-failover bench-mechanisms check format model fuzz fuzz-long differ differ-long \
 	soak soak-long test-all chaos-long mutants guard sanitize deb test-deb clean
 
@@ -20,6 +20,10 @@ build: deps
 # iperf3, redis, nginx with and without librsock
 demo: build
 	@scripts/demo.sh
+
+# three hosts with etcd: a policy is pushed, a service is drained, a host is killed; a few seconds
+demo-cluster: build
+	@RSOCK_TEST_BIN=$(CURDIR)/build/bin python3 -B test/net/net_demo.py cluster
 
 # what everybody runs; 11 minutes on 2 cores with the build
 test:
