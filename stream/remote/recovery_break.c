@@ -6,6 +6,9 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
+
+#include <rsock/sys.h>
 
 #include "links.h"
 #include "recovery.h"
@@ -168,11 +171,14 @@ static void lose_one(struct rsk_stream *s, void *arg)
 	s->tx.peer_fell_back = true;
 	rsk_tx_fin_now(&s->tx, &k.c);
 	rsk_stream_note(s, true, RSK_REASON_PEER_DEAD);
-	rsk_unlock(&s->tx_lock);
 	/*
 	 * What the peer has not consumed cannot be repeated now, and nothing newer may be sent
-	 * without it.
+	 * without it: another process may hold the peer's socket. Under the lock, so that no send
+	 * comes before.
 	 */
+	if (owed && !repeats && fd >= 0)
+		rsk_sys_shutdown(fd, SHUT_WR);
+	rsk_unlock(&s->tx_lock);
 	if (repeats && fd >= 0)
 		rsk_recovery_linger_add(s, fd);
 	else if (owed)
