@@ -47,7 +47,9 @@ static struct rsk_stream *stream_alloc(void)
 	 * rsk_pool_take().
 	 */
 	CLEAR(s, fds, link);
-	s->qos = (struct rsk_qos){ 0 }; /* may be set before it is attached */
+	/* These may be set before it is attached. */
+	s->qos = (struct rsk_qos){ 0 };
+	s->qos_priority = 0;
 	return s;
 }
 
