@@ -85,7 +85,7 @@ static bool has_room(struct rsk_stream *s)
 {
 	bool room = rsk_stream_writable(s);
 
-	if (!room && rsk_tx_paced(&s->tx))
+	if (!room && s->tx.state == RSK_TX_ONRING && rsk_tx_paced(&s->tx))
 		rsk_credit_want(s);
 	return room;
 }

@@ -52,6 +52,12 @@ static int get(int level, int name)
 	return value;
 }
 
+static void is(int tos, int priority)
+{
+	cr_assert_eq(get(IPPROTO_IP, IP_TOS), tos);
+	cr_assert_eq(get(SOL_SOCKET, SO_PRIORITY), priority);
+}
+
 static unsigned long rate(void)
 {
 	unsigned long value = 0;
@@ -66,16 +72,13 @@ Test(stream_qos, is_set_and_taken_back)
 	begin(AF_INET);
 	serve(8000001, 46, 3);
 	cr_assert_eq(rate(), 1000001, "bytes per second, rounded up");
-	cr_assert_eq(get(IPPROTO_IP, IP_TOS), 46 << 2);
-	cr_assert_eq(get(SOL_SOCKET, SO_PRIORITY), 3);
+	is(46 << 2, 3);
 	serve(16000000, 10, 5);
 	cr_assert_eq(rate(), 2000000);
-	cr_assert_eq(get(IPPROTO_IP, IP_TOS), 10 << 2);
-	cr_assert_eq(get(SOL_SOCKET, SO_PRIORITY), 5);
+	is(10 << 2, 5);
 	serve(0, 0, 0);
 	cr_assert_eq(rate(), NO_RATE);
-	cr_assert_eq(get(IPPROTO_IP, IP_TOS), 0);
-	cr_assert_eq(get(SOL_SOCKET, SO_PRIORITY), 0);
+	is(0, 0);
 	end();
 }
 
@@ -100,12 +103,10 @@ Test(stream_qos, what_the_program_has_set_stays)
 	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &own, sizeof(own)), 0);
 	serve(8000000, 46, 5);
 	cr_assert_eq(rate(), own);
-	cr_assert_eq(get(IPPROTO_IP, IP_TOS), 8 << 2);
-	cr_assert_eq(get(SOL_SOCKET, SO_PRIORITY), 2);
+	is(8 << 2, 2);
 	serve(0, 0, 0);
 	cr_assert_eq(rate(), own);
-	cr_assert_eq(get(IPPROTO_IP, IP_TOS), 8 << 2);
-	cr_assert_eq(get(SOL_SOCKET, SO_PRIORITY), 2);
+	is(8 << 2, 2);
 	end();
 }
 
@@ -127,10 +128,8 @@ Test(stream_qos, a_priority_of_the_program_stays_with_another_dscp)
 	begin(AF_INET);
 	set(SOL_SOCKET, SO_PRIORITY, 2);
 	serve(0, 46, 5);
-	cr_assert_eq(get(IPPROTO_IP, IP_TOS), 46 << 2);
-	cr_assert_eq(get(SOL_SOCKET, SO_PRIORITY), 2);
+	is(46 << 2, 2);
 	serve(0, 0, 0);
-	cr_assert_eq(get(IPPROTO_IP, IP_TOS), 0);
-	cr_assert_eq(get(SOL_SOCKET, SO_PRIORITY), 2);
+	is(0, 2);
 	end();
 }
