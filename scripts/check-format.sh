@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tool=$(command -v clang-format-14 || command -v clang-format)
-if ! "$tool" --version | grep -q 'version 14\.'; then
+if [[ $("$tool" --version) != *'version 14.'* ]]; then
 	echo "check-format: clang-format 14 is wanted, this is $("$tool" --version)" >&2
 	exit 1
 fi

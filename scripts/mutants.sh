@@ -37,7 +37,7 @@ while IFS=$'\t' read -r file expression test what; do
 	elif ! TARGET=$target scripts/build.sh build -DCMAKE_C_COMPILER=gcc \
 		-DRSK_WERROR=OFF >../log 2>&1; then
 		verdict="STALE: it does not compile"
-	elif ! ctest --test-dir build -N -R "^($test)\$" | grep -qE '^Total Tests: [1-9]'; then
+	elif ! grep -qE '^Total Tests: [1-9]' < <(ctest --test-dir build -N -R "^($test)\$"); then
 		verdict="STALE: no such test"
 	elif ctest --test-dir build -R "^($test)\$" --timeout 120 >../log 2>&1; then
 		verdict="MISSED"

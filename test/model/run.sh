@@ -110,7 +110,7 @@ unknown_to() # MODEL "SPIN ARGS"
 {
 	local macro
 	while read -r macro; do
-		if ! grep -v 'MUTANT:' "$1" | grep -qw -- "${macro#-D}"; then
+		if ! grep -qw -- "${macro#-D}" < <(grep -v 'MUTANT:' "$1"); then
 			echo "${macro#-D}"
 			return 0
 		fi
