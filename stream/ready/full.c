@@ -8,35 +8,55 @@
 
 #define WORTH_RINGS 4
 
+static void start_again(struct rsk_stream *s, const struct rsk_tcp *c, uint64_t now)
+{
+	s->full.since_ns = now;
+	s->full.credit = s->tx.ring.credit;
+	s->full.unacked = rsk_tx_reached(&s->tx) ? 0 : rsk_kernel_unacked(c->fd);
+}
+
+/*
+ * True: the receiver has not reached the ring, and TCP has delivered some of the bytes before it
+ * since the last look. What falls back waits behind them.
+ */
+static bool tcp_delivers(struct rsk_stream *s, const struct rsk_tcp *c)
+{
+	uint32_t had = s->full.unacked;
+
+	if (!had || rsk_tx_reached(&s->tx))
+		return false;
+	s->full.unacked = rsk_kernel_unacked(c->fd);
+	return s->full.unacked < had;
+}
+
 /*
  * True: the ring has been full without progress for too long. tx_lock is held.
  *
  * The peer cannot have consumed slots that are still in flight: the time counts from their arrival.
- * That ends, since a rail that delivers nothing breaks. Nor does the sender fall back to a TCP path
- * that may deliver nothing (link->tcp_doubted); that ends with the first message on the control
- * connection, or with the last rail.
+ * That ends, since a rail that delivers nothing breaks. Nor can it have consumed any before the
+ * bytes that are on their way by TCP; they get fewer each time, or the wait ends. Nor does the
+ * sender fall back to a TCP path that may deliver nothing (link->tcp_doubted); that ends with the
+ * first message on the control connection, or with the last rail.
  */
-static bool full_too_long(struct rsk_stream *s)
+static bool full_too_long(struct rsk_stream *s, const struct rsk_tcp *c)
 {
 	uint64_t now = rsk_now_ns();
 
 	/* It is not full: the progress thread wakes the sender when pacing makes room. */
 	if (rsk_tx_paced(&s->tx)) {
-		s->full.since_ns = now;
-		s->full.credit = s->tx.ring.credit;
+		start_again(s, c, now);
 		rsk_credit_want(s);
 		return false;
 	}
 	if (!s->full.since_ns || s->full.credit != s->tx.ring.credit) {
-		s->full.since_ns = now;
-		s->full.credit = s->tx.ring.credit;
+		start_again(s, c, now);
 		if (s->link->remote)
 			rsk_credit_want(s);
 		return false;
 	}
 	if (now < rsk_stream_full_until(s))
 		return false;
-	if (!rsk_tx_under_way(&s->tx) && !atomic_load(&s->link->tcp_doubted))
+	if (!rsk_tx_under_way(&s->tx) && !atomic_load(&s->link->tcp_doubted) && !tcp_delivers(s, c))
 		return true;
 	s->full.since_ns = now;
 	return false;
@@ -73,7 +93,7 @@ static bool fall_back_because_full(struct rsk_stream *s, struct rsk_tcp *c)
 
 bool rsk_full_fell_back(struct rsk_stream *s, struct rsk_tcp *c)
 {
-	return full_too_long(s) && fall_back_because_full(s, c);
+	return full_too_long(s, c) && fall_back_because_full(s, c);
 }
 
 bool rsk_stream_fall_back_full(struct rsk_stream *s, int fd)

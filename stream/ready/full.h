@@ -26,7 +26,7 @@
 static inline uint64_t rsk_stream_full_until(const struct rsk_stream *s)
 {
 	return (s->full.since_ns ? s->full.since_ns : rsk_now_ns()) +
-	       (s->tx.ring.credit <= s->tx.start.cell ? RSK_FULL_FIRST_NS : RSK_FULL_LIMIT_NS);
+	       (rsk_tx_reached(&s->tx) ? RSK_FULL_LIMIT_NS : RSK_FULL_FIRST_NS);
 }
 
 /*

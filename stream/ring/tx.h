@@ -307,6 +307,12 @@ static inline bool rsk_tx_paced(const struct rsk_tx *tx)
 	return tx->ring.paced_to < tx->ring.credit + tx->ring.cells - RSK_RING_RESERVE_CELLS;
 }
 
+/* On the ring: has the receiver read from it, and therefore all bytes before it? */
+static inline bool rsk_tx_reached(const struct rsk_tx *tx)
+{
+	return tx->ring.credit > tx->start.cell;
+}
+
 /* Would rsk_tx_send() take a byte for the ring? (On TCP: ask the kernel.) */
 bool rsk_tx_writable(const struct rsk_tx *tx);
 

@@ -160,6 +160,13 @@ int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos)
 	return -EAGAIN;
 }
 
+uint32_t rsk_kernel_unacked(int fd)
+{
+	int outq;
+
+	return rsk_sys_ioctl(fd, SIOCOUTQ, &outq) < 0 || outq < 0 ? 0 : (uint32_t)outq;
+}
+
 int rsk_kernel_received(int fd, uint64_t *pos)
 {
 	struct tcp_info ti;

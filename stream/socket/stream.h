@@ -51,6 +51,9 @@ void rsk_kernel_tcp_init(struct rsk_kernel_tcp *k, struct rsk_stream *s, int fd)
  */
 int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos);
 
+/* Bytes that the peer's kernel has not acknowledged yet; 0: none, or not known. */
+uint32_t rsk_kernel_unacked(int fd);
+
 /* Bytes ever received, read or not. 0 or -errno. */
 int rsk_kernel_received(int fd, uint64_t *pos);
 

@@ -263,6 +263,7 @@ struct rsk_stream {
 	struct {
 		uint64_t since_ns;	 /* full without progress since; 0: it is not */
 		uint64_t credit;	 /* the credit at that time */
+		uint32_t unacked;	 /* bytes that TCP had yet to deliver when it was looked */
 		uint64_t repropose_work; /* no proposal before this amount of work */
 		uint32_t fallbacks;
 	} full;

@@ -366,15 +366,19 @@ struct kit_stream kit_stream(struct kit *k, bool on)
 	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_PAIRING);
 	atomic_store(&ks.s->phase, RSK_PHASE_PAIRED);
 	cr_assert_eq(rsk_rails_reach(&k->r->rails, ks.s->sid, &nobody_counts), 0);
-	if (on) {
-		rsk_lock(&ks.s->tx_lock);
-		cr_assert_geq(rsk_tx_propose(&ks.s->tx), 0);
-		answer(ks.s, ks.fd);
-		cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
-		rsk_unlock(&ks.s->tx_lock);
-	}
+	if (on)
+		kit_promote(&ks);
 	rsk_stream_unpin(ks.s);
 	return ks;
+}
+
+void kit_promote(const struct kit_stream *ks)
+{
+	rsk_lock(&ks->s->tx_lock);
+	cr_assert_geq(rsk_tx_propose(&ks->s->tx), 0);
+	answer(ks->s, ks->fd);
+	cr_assert_eq(ks->s->tx.state, RSK_TX_ONRING);
+	rsk_unlock(&ks->s->tx_lock);
 }
 
 /* ---- the control connection ---- */

@@ -61,6 +61,7 @@ bool kit_connecting(const struct kit *k, uint32_t index);
 
 /* A TCP connection on this host, paired over the link. @on: its sender is on the ring. */
 struct kit_stream kit_stream(struct kit *k, bool on);
+void kit_promote(const struct kit_stream *ks); /* the sending direction */
 
 /* Takes the next message to the other end; false: there is none. */
 bool kit_hear(struct kit *k, struct rsk_remote_msg *m);

@@ -84,6 +84,49 @@ Test(full, who_cannot_move_tries_again_later)
 	cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
 }
 
+/*
+ * A slow network: TCP still delivers what was sent before the promotion. What would fall back waits
+ * behind that, and each promotion after it would have more before it.
+ */
+Test(full, who_has_bytes_before_the_ring_under_way_waits)
+{
+	static char bytes[1 << 16];
+	struct kit_stream ks;
+	struct kit k;
+	uint32_t had;
+	ssize_t n;
+
+	kit_init();
+	kit_link(&k, true);
+	kit_rail_up(&k, 0);
+	ks = kit_stream(&k, false);
+	while ((n = send(ks.fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+		atomic_fetch_add(&ks.s->tcp_bytes.tx, (uint64_t)n);
+	kit_promote(&ks);
+	ks.s->tx.answered = RSK_ANSWERED_SWITCHED;
+	kit_fabric.arrived = true;
+	while (hooked_fall_back(ks.fd, true, bytes, sizeof(bytes)) > 0)
+		;
+	cr_assert_not(rsk_stream_fall_back_full(ks.s, ks.fd), "since a moment only");
+	for (int i = 0; i < 3; i++) {
+		had = rsk_kernel_unacked(ks.fd);
+		cr_assert_gt(had, 0);
+		while (rsk_kernel_unacked(ks.fd) == had)
+			cr_assert_gt(recv(ks.other, bytes, sizeof(bytes), 0), 0);
+		ks.s->full.since_ns = 1;
+		cr_assert_not(rsk_stream_fall_back_full(ks.s, ks.fd), "TCP delivers");
+		cr_assert_gt(rsk_stream_full_until(ks.s), rsk_now_ns());
+		cr_assert_eq(ks.s->tx.state, RSK_TX_ONRING);
+	}
+	/* Nobody reads any more, and soon TCP has no room for more either. */
+	for (int i = 0; i < 100 && ks.s->tx.state == RSK_TX_ONRING; i++) {
+		ks.s->full.since_ns = 1;
+		rsk_stream_fall_back_full(ks.s, ks.fd);
+		usleep(10000);
+	}
+	cr_assert_neq(ks.s->tx.state, RSK_TX_ONRING);
+}
+
 /* Off the ring, the sender does not wait for room in the ring. */
 Test(full, who_is_off_the_ring_does_not_look_at_its_room)
 {
