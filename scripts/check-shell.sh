@@ -20,8 +20,8 @@ if [ "${#files[@]}" -lt 5 ]; then
 	echo "check-shell: only ${#files[@]} scripts were found" >&2
 	exit 1
 fi
-# grep -q ends at the first match. Whoever writes into the pipe may then be ended by SIGPIPE, and with
-# pipefail the pipe fails although grep found it: now and then, on a busy machine.
+# grep -q ends at the first match. Whoever writes into the pipe may then be ended by SIGPIPE, and
+# with pipefail the pipe fails although grep found it: now and then, on a busy machine.
 if grep -nE '\|[[:space:]]*grep[^|;]* -[a-zA-Z]*q' "${files[@]}"; then
 	echo "check-shell: no grep -q at the end of a pipe; write grep -q ... < <(command)" >&2
 	exit 1

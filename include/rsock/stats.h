@@ -17,7 +17,7 @@
 
 #define RSK_STATS_NAME "rsock-stat"
 #define RSK_STATS_MAGIC UINT64_C(0x544154534b434f53)
-#define RSK_STATS_VERSION 5
+#define RSK_STATS_VERSION 6
 #define RSK_STATS_PROCESSES 64u
 #define RSK_STATS_STREAMS 16384u
 #define RSK_STATS_EVENTS 8u
@@ -206,7 +206,7 @@ struct rsk_stats_stream {
 	uint64_t request;
 	/* The newest request that the library has applied. */
 	uint64_t applied;
-	uint64_t tx_spare;
+	uint64_t tx_tcp_calls; /* calls that sent something by TCP */
 
 	uint64_t rx_ring_bytes;
 	uint64_t rx_tcp_bytes;
@@ -232,8 +232,20 @@ struct rsk_stats_stream {
 	uint64_t missing_first;
 	/* Bytes of slots, with head and hash, put by each rail of its link. */
 	uint64_t tx_rail_bytes[RSK_STATS_RAILS];
-	uint64_t spare;
+	uint64_t rx_tcp_calls; /* calls that received something by TCP; written by the receiver */
 };
+
+/*
+ * Requests with their answers, or answers with their requests: the smaller of the numbers of
+ * messages in the two directions. A message is a slot, or a call on the TCP path, so a large one
+ * counts as several, and what is sent together as one.
+ */
+static inline uint64_t rsk_stats_transactions(const struct rsk_stats_stream *r)
+{
+	uint64_t tx = r->tx_slots + r->tx_tcp_calls, rx = r->rx_slots + r->rx_tcp_calls;
+
+	return tx < rx ? tx : rx;
+}
 
 struct rsk_stats_segment {
 	struct rsk_stats_header header;

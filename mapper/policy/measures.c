@@ -12,9 +12,9 @@ double rsk_rate_now(const struct rsk_rate *r, uint64_t now_ns)
 	return r->per_s * exp(-(double)passed / (double)RSK_RATE_TIME_NS);
 }
 
-void rsk_rate_note(struct rsk_rate *r, uint64_t now_ns)
+void rsk_rate_note(struct rsk_rate *r, double n, uint64_t now_ns)
 {
-	r->per_s = rsk_rate_now(r, now_ns) + 1e9 / (double)RSK_RATE_TIME_NS;
+	r->per_s = rsk_rate_now(r, now_ns) + n * 1e9 / (double)RSK_RATE_TIME_NS;
 	if (now_ns > r->at_ns)
 		r->at_ns = now_ns;
 }
@@ -31,22 +31,20 @@ double rsk_mean_of(const struct rsk_mean *m)
 	return m->n < RSK_MEAN_LEAST ? RSK_NOT_MEASURED : m->value;
 }
 
-static struct rsk_means_user *means_find(const struct rsk_means *m, uint32_t uid)
+static const struct rsk_measures_user *find(const struct rsk_measures_users *m, uint32_t uid)
 {
 	for (uint32_t i = 0; i < m->n; i++)
 		if (m->of[i].uid == uid)
-			return (struct rsk_means_user *)&m->of[i];
+			return &m->of[i];
 	return NULL;
 }
 
 /* Returns a free entry, or else that of the user with the oldest report. */
-static struct rsk_means_user *means_place(struct rsk_means *m)
+static struct rsk_measures_user *place(struct rsk_measures_users *m)
 {
-	struct rsk_means_user *oldest = &m->of[1];
+	struct rsk_measures_user *oldest = &m->of[1];
 
-	if (!m->n)
-		m->n = 1; /* entry 0 is root's */
-	if (m->n < RSK_MEANS_USERS)
+	if (m->n < RSK_MEASURES_USERS)
 		return &m->of[m->n++];
 	for (uint32_t i = 2; i < m->n; i++)
 		if (m->of[i].last < oldest->last)
@@ -54,24 +52,45 @@ static struct rsk_means_user *means_place(struct rsk_means *m)
 	return oldest;
 }
 
-void rsk_means_note(struct rsk_means *m, uint32_t uid, double value)
+/* The user's entry, for a report. */
+static struct rsk_measures_user *reported(struct rsk_measures_users *m, uint32_t uid)
 {
-	struct rsk_means_user *u = means_find(m, uid);
+	struct rsk_measures_user *u = (struct rsk_measures_user *)find(m, uid);
 
+	if (!m->n)
+		m->n = 1; /* entry 0 is root's */
 	if (!u) {
-		u = uid ? means_place(m) : &m->of[0];
-		*u = (struct rsk_means_user){ .uid = uid };
-		if (!m->n)
-			m->n = 1;
+		u = uid ? place(m) : &m->of[0];
+		*u = (struct rsk_measures_user){ .uid = uid };
 	}
 	u->last = ++m->told;
-	rsk_mean_note(&u->mean, value);
+	return u;
 }
 
-double rsk_means_of(const struct rsk_means *m, uint32_t uid)
+void rsk_measures_stream_ended(struct rsk_measures *m, uint32_t uid, double bytes)
 {
-	const struct rsk_means_user *u = means_find(m, uid);
-	double own = u ? rsk_mean_of(&u->mean) : RSK_NOT_MEASURED;
+	rsk_mean_note(&reported(&m->users, uid)->stream_bytes, bytes);
+}
 
-	return own < 0 && uid && m->n ? rsk_mean_of(&m->of[0].mean) : own;
+void rsk_measures_transactions(struct rsk_measures *m, uint32_t uid, int side, double n,
+			       uint64_t now_ns)
+{
+	rsk_rate_note(&reported(&m->users, uid)->transactions[side], n, now_ns);
+}
+
+double rsk_measures_stream_bytes(const struct rsk_measures *m, uint32_t uid)
+{
+	const struct rsk_measures_user *u = find(&m->users, uid);
+	double own = u ? rsk_mean_of(&u->stream_bytes) : RSK_NOT_MEASURED;
+
+	return own < 0 && uid && m->users.n ? rsk_mean_of(&m->users.of[0].stream_bytes) : own;
+}
+
+double rsk_measures_transaction_rate(const struct rsk_measures *m, uint32_t uid, int side,
+				     uint64_t now_ns)
+{
+	const struct rsk_measures_user *u = uid ? find(&m->users, uid) : NULL;
+	double own = u ? rsk_rate_now(&u->transactions[side], now_ns) : 0;
+
+	return own + (m->users.n ? rsk_rate_now(&m->users.of[0].transactions[side], now_ns) : 0);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * measures.h - measurements of a service: decisions per second, and bytes per stream. Used by pma.c
- * and pma_watch.c. Pure. One thread.
+ * measures.h - measurements of a service: decisions and transactions per second, and bytes per
+ * stream. Used by pma.c and pma_watch.c. Pure. One thread.
  *
- * Both forget: the rate with time (monotonic, passed in), the mean with later values. Processes
- * report the bytes of their own streams, so there is a mean for each user, which no other user's
- * decisions use, except root's.
+ * All forget: a rate with time (monotonic, passed in), a mean with later values. Processes report
+ * what their own streams carry, so transactions and bytes are kept for each user, and no other
+ * user's decisions use them, except root's.
  */
 #ifndef RSK_MEASURES_H
 #define RSK_MEASURES_H
@@ -24,8 +24,8 @@ struct rsk_rate {
 	uint64_t at_ns;
 };
 
-/* Counts one event. A clock that went back counts as one that stands still. */
-void rsk_rate_note(struct rsk_rate *r, uint64_t now_ns);
+/* Counts @n events. A clock that went back counts as one that stands still. */
+void rsk_rate_note(struct rsk_rate *r, double n, uint64_t now_ns);
 double rsk_rate_now(const struct rsk_rate *r, uint64_t now_ns);
 
 /*
@@ -46,28 +46,37 @@ void rsk_mean_note(struct rsk_mean *m, double value);
 double rsk_mean_of(const struct rsk_mean *m);
 
 /*
- * Means by user. If it is full the user with the oldest report is replaced, except root. All zero
- * initially.
+ * What the streams of a service carry, by user and by side (enum rsk_pma_side). If it is full the
+ * user with the oldest report is replaced, except root. All zero initially.
  */
-#define RSK_MEANS_USERS 64u
-struct rsk_means {
-	uint64_t told; /* reports so far */
-	uint32_t n;    /* used entries of of[]; of[0] is root's, if there are any */
-	struct rsk_means_user {
-		uint32_t uid;
-		uint64_t last; /* value of @told at the last report */
-		struct rsk_mean mean;
-	} of[RSK_MEANS_USERS];
+#define RSK_MEASURES_USERS 64u
+struct rsk_measures_user {
+	uint32_t uid;
+	uint64_t last; /* value of @told at the last report */
+	struct rsk_mean stream_bytes;
+	struct rsk_rate transactions[2];
 };
 
-void rsk_means_note(struct rsk_means *m, uint32_t uid, double value);
-/* Returns the user's own mean, or else root's, or RSK_NOT_MEASURED. */
-double rsk_means_of(const struct rsk_means *m, uint32_t uid);
+struct rsk_measures_users {
+	uint64_t told; /* reports so far */
+	uint32_t n;    /* used entries of of[]; of[0] is root's, if there are any */
+	struct rsk_measures_user of[RSK_MEASURES_USERS];
+};
 
 /* Measurements of a service of the configuration; all zero initially. */
 struct rsk_measures {
 	struct rsk_rate decisions[2]; /* by side */
-	struct rsk_means stream_bytes;
+	struct rsk_measures_users users;
 };
+
+void rsk_measures_stream_ended(struct rsk_measures *m, uint32_t uid, double bytes);
+void rsk_measures_transactions(struct rsk_measures *m, uint32_t uid, int side, double n,
+			       uint64_t now_ns);
+
+/* Returns the user's own mean, or else root's, or RSK_NOT_MEASURED. */
+double rsk_measures_stream_bytes(const struct rsk_measures *m, uint32_t uid);
+/* Per second, of the user's streams and of root's. */
+double rsk_measures_transaction_rate(const struct rsk_measures *m, uint32_t uid, int side,
+				     uint64_t now_ns);
 
 #endif

@@ -222,6 +222,7 @@ static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rs
 	uint32_t service = a->conf->service_at[q->ap_port];
 	char cp[RSK_DECISION_IP], ap[RSK_DECISION_IP];
 	const struct rsk_measures *measures;
+	uint32_t uid;
 
 	d->conf = a->conf;
 	d->ledger = &a->ledger;
@@ -247,9 +248,10 @@ static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rs
 	d->service_account = a->bound.services[q->side][d->service_number];
 	d->need = a->bound.needs[d->service_number];
 	measures = &a->bound.measures[d->service_number];
-	d->transactions = rsk_rate_now(&measures->decisions[q->side], q->now_ns);
-	/* Users of another node are not our users: use root's mean. */
-	d->stream_bytes = rsk_means_of(&measures->stream_bytes, q->elsewhere ? 0 : q->uid);
+	/* Users of another node are not our users: use root's measurements. */
+	uid = q->elsewhere ? 0 : q->uid;
+	d->transactions = rsk_measures_transaction_rate(measures, uid, q->side, q->now_ns);
+	d->stream_bytes = rsk_measures_stream_bytes(measures, uid);
 	RSK_SAY(d, "service %s: a session needs %llu bit/s, %u memory maps, %u connections",
 		d->service->name, (unsigned long long)d->service->bps, d->service->memory_maps,
 		d->service->connections);
@@ -294,7 +296,8 @@ static void decide(struct rsk_pma *a, struct rsk_decision *d, bool book, struct 
 	f = find(d, &who, near);
 	/* A repeated question does not count again. */
 	if (book && !again)
-		rsk_rate_note(&a->bound.measures[d->service_number].decisions[q->side], q->now_ns);
+		rsk_rate_note(&a->bound.measures[d->service_number].decisions[q->side], 1,
+			      q->now_ns);
 	answer(d, &f, out);
 	account = f.verdict == RSK_PMA_MAP ? rsk_pma_port_account(a, f.port) : 0;
 	if (again && (!book || f.verdict != RSK_PMA_MAP || is_same(d, &held, account))) {

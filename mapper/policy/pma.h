@@ -219,12 +219,25 @@ void rsk_pma_time_set(struct rsk_pma *a, unsigned int week_minute);
  */
 int rsk_pma_measured(struct rsk_pma *a, uint32_t uid, uint16_t ap_port, uint64_t bytes);
 
+/*
+ * Streams of the service at that port have carried @n more transactions, on whatever path; @side:
+ * of the reporting end. A process of that user reports it (RSK_PMA_NOBODY: ignored). Returns 0 or
+ * -ENOENT.
+ */
+int rsk_pma_transactions(struct rsk_pma *a, uint32_t uid, enum rsk_pma_side side, uint16_t ap_port,
+			 uint64_t n, uint64_t now_ns);
+
+struct rsk_pma_user_view {
+	uint32_t uid;
+	double stream_bytes;	      /* RSK_NOT_MEASURED: too few streams have ended */
+	double transactions_per_s[2]; /* by side */
+};
 /* A service for which something was measured. */
 struct rsk_pma_service_view {
 	const char *name;
 	double decisions_per_s[2]; /* by side */
-	uint32_t n_users;	   /* users with enough ended streams */
-	struct rsk_means_user of[RSK_MEANS_USERS];
+	uint32_t n_users;	   /* users for whom something was measured */
+	struct rsk_pma_user_view of[RSK_MEASURES_USERS];
 };
 /* Returns how many there are; at most @max are filled in. */
 size_t rsk_pma_services(const struct rsk_pma *a, uint64_t now_ns, struct rsk_pma_service_view *out,

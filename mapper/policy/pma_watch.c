@@ -6,6 +6,8 @@
 
 #include "pma_parts.h"
 
+#define RATE_TOLD 1e-3 /* per second; a smaller rate is as good as none */
+
 /* ---- events ---- */
 
 void rsk_pma_listen(struct rsk_pma *a,
@@ -235,8 +237,33 @@ int rsk_pma_measured(struct rsk_pma *a, uint32_t uid, uint16_t ap_port, uint64_t
 	if (!service)
 		return -ENOENT;
 	if (uid != RSK_PMA_NOBODY)
-		rsk_means_note(&a->bound.measures[service - 1].stream_bytes, uid, (double)bytes);
+		rsk_measures_stream_ended(&a->bound.measures[service - 1], uid, (double)bytes);
 	return 0;
+}
+
+int rsk_pma_transactions(struct rsk_pma *a, uint32_t uid, enum rsk_pma_side side, uint16_t ap_port,
+			 uint64_t n, uint64_t now_ns)
+{
+	uint32_t service = a->conf->service_at[ap_port];
+
+	if (!service)
+		return -ENOENT;
+	if (uid != RSK_PMA_NOBODY)
+		rsk_measures_transactions(&a->bound.measures[service - 1], uid, (int)side,
+					  (double)n, now_ns);
+	return 0;
+}
+
+/* False: nothing worth telling was measured. */
+static bool view_user(const struct rsk_measures_user *u, uint64_t now_ns,
+		      struct rsk_pma_user_view *out)
+{
+	*out = (struct rsk_pma_user_view){ .uid = u->uid,
+					   .stream_bytes = rsk_mean_of(&u->stream_bytes) };
+	for (int side = 0; side < 2; side++)
+		out->transactions_per_s[side] = rsk_rate_now(&u->transactions[side], now_ns);
+	return out->stream_bytes >= 0 || out->transactions_per_s[0] >= RATE_TOLD ||
+	       out->transactions_per_s[1] >= RATE_TOLD;
 }
 
 size_t rsk_pma_services(const struct rsk_pma *a, uint64_t now_ns, struct rsk_pma_service_view *out,
@@ -252,10 +279,10 @@ size_t rsk_pma_services(const struct rsk_pma *a, uint64_t now_ns, struct rsk_pma
 					     rsk_rate_now(&m->decisions[1], now_ns) },
 		};
 
-		for (uint32_t k = 0; k < m->stream_bytes.n; k++)
-			if (rsk_mean_of(&m->stream_bytes.of[k].mean) >= 0)
-				v.of[v.n_users++] = m->stream_bytes.of[k];
-		if (v.decisions_per_s[0] < 1e-3 && v.decisions_per_s[1] < 1e-3 && !v.n_users)
+		for (uint32_t k = 0; k < m->users.n; k++)
+			v.n_users += view_user(&m->users.of[k], now_ns, &v.of[v.n_users]);
+		if (v.decisions_per_s[0] < RATE_TOLD && v.decisions_per_s[1] < RATE_TOLD &&
+		    !v.n_users)
 			continue;
 		if (n < max)
 			out[n] = v;

@@ -303,12 +303,14 @@ static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tu
 	SET(rec->tx_ring_bytes, 0);
 	SET(rec->tx_tcp_bytes, 0);
 	SET(rec->tx_slots, 0);
+	SET(rec->tx_tcp_calls, 0);
 	SET(rec->promotions, 0);
 	SET(rec->demotions, 0);
 	SET(rec->tx_repairs, 0);
 	SET(rec->rx_ring_bytes, 0);
 	SET(rec->rx_tcp_bytes, 0);
 	SET(rec->rx_slots, 0);
+	SET(rec->rx_tcp_calls, 0);
 	SET(rec->hash_retries, 0);
 	SET(rec->rails_lost, 0);
 	SET(rec->missing, 0);

@@ -200,6 +200,7 @@ void rsk_stats_json_stream_members(struct rsk_json *j, const struct rsk_stats_st
 	member_u64(j, "rx_tcp_bytes", rec->rx_tcp_bytes);
 	member_u64(j, "tx_slots", rec->tx_slots);
 	member_u64(j, "rx_slots", rec->rx_slots);
+	member_u64(j, "transactions", rsk_stats_transactions(rec));
 	member_u64(j, "hash_retries", rec->hash_retries);
 	member_u64(j, "repairs", rec->tx_repairs);
 	member_u64(j, "promotions", rec->promotions);

@@ -180,6 +180,7 @@ static __attribute__((noinline)) void end_candidate(struct rsk_op *op, ssize_t r
 					  memory_order_relaxed);
 		rsk_stats_add_shared(recv ? &s->rec->rx_tcp_bytes : &s->rec->tx_tcp_bytes,
 				     (uint64_t)ret);
+		rsk_stats_add_shared(recv ? &s->rec->rx_tcp_calls : &s->rec->tx_tcp_calls, 1);
 	}
 	if (ret > 0) {
 		rsk_op_moved(s, op->fd, (uint64_t)ret);

@@ -63,6 +63,7 @@ static ssize_t kernel_send(struct rsk_tcp *c, const struct iovec *iov, int n, si
 		atomic_fetch_add_explicit(&k->s->tcp_bytes.tx, (uint64_t)done,
 					  memory_order_relaxed);
 		rsk_stats_add(&k->s->rec->tx_tcp_bytes, (uint64_t)done);
+		rsk_stats_add(&k->s->rec->tx_tcp_calls, 1);
 	}
 	return done;
 }
@@ -116,6 +117,7 @@ static ssize_t kernel_recv(struct rsk_tcp *c, const struct iovec *iov, int n, si
 		atomic_fetch_add_explicit(&k->s->tcp_bytes.rx, (uint64_t)done,
 					  memory_order_relaxed);
 		rsk_stats_add(&k->s->rec->rx_tcp_bytes, (uint64_t)done);
+		rsk_stats_add(&k->s->rec->rx_tcp_calls, 1);
 		acknowledge(k->s, c->fd, done);
 	}
 	return over && done < 0 ? over : over + done;

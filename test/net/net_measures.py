@@ -18,46 +18,50 @@ def steps(host, **question):
     return answer["verdict"], "\n".join(answer["steps"])
 
 
-@case(timeout=60)
-def by_the_time_of_the_week(t):
-    (a,) = Lab(t, 1).hosts
-    # Three days from now is another day in every time zone, however long this takes.
-    other = DAYS[(time.localtime().tm_wday + 3) % 7]
-    a.start(**serving(a, rules=[{"name": "another-day", "when": {"time": [other]}}]))
-    question = {"side": "ap", "ip": a.ip, "port": SERVICE, "from": a.ip}
-    verdict, text = steps(a, **question)
-    t.equal(verdict, "no-rule", text)
-    said = re.search(r"time: it is (\w{3}) (\d\d):(\d\d)", text)
-    t.check(said, text)
-    now = time.localtime()
-    minutes = (DAYS.index(said[1]) -
-               now.tm_wday) * 1440 + (int(said[2]) - now.tm_hour) * 60 + int(said[3]) - now.tm_min
-    t.check(minutes % 10080 in (0, 10079), f"it is {said[0]}, the local time of the host")
-    a.write_config(**serving(a, rules=[{"name": "but-for-that-day",
-                                        "when": {"not": {"time": [other]}}}]))
-    a.post("/v1/reload", {})
-    t.equal(steps(a, **question)[0], "map", "the contrary")
-
-
-@case(timeout=60)
+@case(timeout=90)
 def no_more_transactions_than_that(t):
+    """By the statistics of streams: of many that stay on TCP, and of one that is on the ring."""
     (a,) = Lab(t, 1).hosts
     a.start(**serving(a, rules=[{"name": "calm", "side": "ap",
-                                 "when": {"transactions-per-second-below": "1"}},
+                                 "when": {"transactions-per-second-below": "20"}},
                                 {"name": "out", "side": "cp"}]))
-    # Counts are forgotten within seconds, and each request takes a few milliseconds.
     number = iter(range(1, 60000))
-    t.until(lambda: a.map(a, SERVICE, cp_port=next(number))["outcome"] == "refused", 30,
-            "too many transactions")
-    verdict, text = steps(a, side="ap", ip=a.ip, port=SERVICE)
-    t.check(verdict == "map" or "transactions-per-second-below 1: the service has" in text, text)
+    server, client, other = a.peer().listen(SERVICE), a.peer(), a.peer(preload=False)
+    client.connect(server)
+
+    def verdict():
+        return steps(a, side="ap", ip=a.ip, port=SERVICE)
+
+    def told():
+        return {side: float(rate) for side, rate in
+                re.findall(r'rsockd_service_transactions_per_second\{service="iperf",'
+                           r'side="(..)",user="0"\} (\S+)', a.get("/metrics"))}
+
+    def one_stream():
+        for _ in range(100):
+            client.exchange(server, 100)
+        return told()["cp"] > 10
+
+    def many_streams():
+        for _ in range(20):
+            other.connect(server, group="other")
+            for _ in range(5):
+                other.exchange(server, 100, group="other")
+            for end in (other, server):
+                end.do("close", group="other")
+        return verdict()[0] != "map"
+    for _ in range(40):
+        a.map(a, SERVICE, cp_port=next(number))
+    t.equal(verdict()[0], "map", "requests of mappings are no transactions")
     t.check(re.search(r'rsockd_service_decisions_per_second\{service="iperf",side="ap"\} \d',
-                      a.get("/metrics")),
-            "the rate is told")
-    # Requests of a client that goes on are refused, and count as well; explain does not count.
-    t.until(lambda: steps(a, side="ap", ip=a.ip, port=SERVICE)[0] == "map", 30,
-            "it to be calm again")
-    t.equal(a.map(a, SERVICE, cp_port=next(number))["outcome"], "mapped", "calm again")
+                      a.get("/metrics")), "the rate of decisions is told")
+    t.until(many_streams, 30, "too many transactions")
+    verdict_now, text = verdict()
+    t.check("transactions-per-second-below 20: the service has" in text, f"{verdict_now}: {text}")
+    t.equal(a.map(a, SERVICE, cp_port=next(number))["outcome"], "refused", "a new session")
+    t.check(told()["ap"] > 20 and told()["cp"] < 0.001, told())
+    t.until(one_stream, 30, "its transactions on both sides")
+    t.check(told()["ap"] > 30, told())
 
 
 @case(timeout=60)

@@ -23,7 +23,7 @@ Test(pma_measures, rate)
 
 	cr_assert(rsk_rate_now(&r, 5 * S) <= 0);
 	for (uint64_t i = 0; i < 5000; i++)
-		rsk_rate_note(&r, 100 * S + i * S / 50);
+		rsk_rate_note(&r, 1, 100 * S + i * S / 50);
 	cr_assert(about(rsk_rate_now(&r, 200 * S), 50), "%f", r.per_s);
 	/* One time constant later 1/e of it is left. */
 	cr_assert(about(rsk_rate_now(&r, 200 * S + RSK_RATE_TIME_NS), 50 / M_E));
@@ -32,8 +32,10 @@ Test(pma_measures, rate)
 	 * it was.
 	 */
 	cr_assert(about(rsk_rate_now(&r, 1), 50));
-	rsk_rate_note(&r, 1);
+	rsk_rate_note(&r, 1, 1);
 	cr_assert(about(rsk_rate_now(&r, 200 * S), 50.1));
+	rsk_rate_note(&r, 300, 200 * S);
+	cr_assert(about(rsk_rate_now(&r, 200 * S), 80.1));
 	cr_assert(rsk_rate_now(&r, UINT64_MAX) < 1e-9);
 }
 
@@ -154,47 +156,65 @@ static const char measured[] =
 	"  - {name: pays, when: {services: [s], rtt-below: 200us, stream-bytes-at-least: 10000,\n"
 	"     load-below: 0.5, device-sessions-below: 50}}\n";
 
+static void carry(struct rsk_pma *a, uint32_t uid, enum rsk_pma_side side, uint16_t port,
+		  uint64_t n)
+{
+	cr_assert_eq(rsk_pma_transactions(a, uid, side, port, n, 77 * S), 0);
+}
+
+/* What streams have carried counts, by user and side; how often was asked does not. */
 Test(pma_measures, transactions)
 {
 	struct rsk_pma *a = pma_of(measured);
 	struct rsk_pma_question t = pma_question(RSK_PMA_AP, "10.0.0.1", "10.1.0.1", 10), u = t;
 	struct rsk_pma_service_view v[3];
-	uint64_t held = 0;
-	int maps = 0;
 
 	u.ap_port = 11;
+	t.uid = u.uid = 1000;
 	t.now_ns = u.now_ns = 77 * S;
 	cr_assert_eq(rsk_pma_services(a, t.now_ns, v, 3), 0);
-	for (int i = 0; i < 40; i++) {
-		held = pma_ask(a, &u).reservation;
-		maps += held != 0;
-		rsk_pma_release(a, held);
+	for (int i = 0; i < 40; i++)
 		rsk_pma_release(a, pma_ask(a, &t).reservation);
-	}
-	/* 20 at once are 2 per second, with a time constant of ten seconds */
-	cr_assert_eq(maps, 20);
-	cr_assert_eq(pma_explain(a, &t).verdict, RSK_PMA_NO_RULE);
-	pma_says("rule calm: does not hold: transactions-per-second-below 2: the service has 4\n");
-	cr_assert_eq(rsk_pma_services(a, t.now_ns, v, 1), 2);
-	cr_assert(strcmp(v[0].name, "t") == 0 && about(v[0].decisions_per_s[RSK_PMA_AP], 4));
-	cr_assert(v[0].decisions_per_s[RSK_PMA_CP] <= 0 && !v[0].n_users);
-	/* The two sides count separately, and a reload of the configuration changes nothing. */
-	t.side = RSK_PMA_CP;
-	memcpy(t.cp_ip, t.ap_ip, 16);
+	cr_assert_eq(rsk_pma_services(a, t.now_ns, v, 3), 1);
+	cr_assert(about(v[0].decisions_per_s[RSK_PMA_AP], 4) && !v[0].n_users);
 	cr_assert_eq(pma_explain(a, &t).verdict, RSK_PMA_MAP);
-	t.side = RSK_PMA_AP;
+	cr_assert_eq(pma_explain(a, &u).verdict, RSK_PMA_NO_RULE);
+
+	/* Time constant: ten seconds. */
+	cr_assert_eq(rsk_pma_transactions(a, 1000, RSK_PMA_AP, 12, 1000, 77 * S), -ENOENT);
+	for (int i = 0; i < 3; i++) {
+		carry(a, 1000, RSK_PMA_AP, (uint16_t[]){ 10, 11, 11 }[i], 10);
+		carry(a, 1001, RSK_PMA_AP, 10, 1000);
+		carry(a, RSK_PMA_NOBODY, RSK_PMA_AP, 10, 1000);
+		carry(a, 0, RSK_PMA_CP, 10, 1000);
+	}
+	cr_assert_eq(pma_explain(a, &t).verdict, RSK_PMA_MAP, "others, and another side, too");
+	cr_assert_eq(pma_explain(a, &u).verdict, RSK_PMA_MAP);
+	carry(a, 0, RSK_PMA_AP, 10, 10);
+	cr_assert_eq(pma_explain(a, &t).verdict, RSK_PMA_NO_RULE);
+	pma_says("rule calm: does not hold: transactions-per-second-below 2: the service has 2\n");
+	cr_assert_eq(rsk_pma_services(a, t.now_ns, v, 1), 2);
+	cr_assert_eq(strcmp(v[0].name, "t"), 0);
+	cr_assert_eq(v[0].n_users, 3);
+	cr_assert(v[0].of[0].uid == 0 && v[0].of[0].stream_bytes < 0);
+	cr_assert(about(v[0].of[0].transactions_per_s[RSK_PMA_CP], 300));
+	cr_assert(about(v[0].of[0].transactions_per_s[RSK_PMA_AP], 1));
+	/* A reload of the configuration changes nothing. */
 	cr_assert_eq(rsk_pma_reload(a, pma_conf(measured)), 0);
 	cr_assert_eq(pma_explain(a, &t).verdict, RSK_PMA_NO_RULE);
-	t.now_ns += 8 * S;
+	t.now_ns = u.now_ns += 8 * S;
 	cr_assert_eq(pma_ask(a, &t).verdict, RSK_PMA_MAP);
-	u.now_ns = t.now_ns;
 	cr_assert_eq(pma_explain(a, &u).verdict, RSK_PMA_NO_RULE);
 	pma_says("rule busy: does not hold: transactions-per-second-at-least 2: "
-		 "the service has 1.79732\n");
+		 "the service has 0.898658\n");
+	/* A user of another node is not our user. */
+	u.now_ns = 77 * S;
+	u.elsewhere = true;
+	cr_assert_eq(pma_explain(a, &u).verdict, RSK_PMA_NO_RULE);
 	rsk_pma_free(a);
 }
 
-/* A question that is repeated is one transaction, however often. */
+/* A question that is repeated is one decision, however often. */
 Test(pma_measures, asked_again_is_not_counted)
 {
 	struct rsk_pma *a = pma_of(measured);
@@ -251,11 +271,11 @@ Test(pma_measures, one_users_word)
 	cr_assert_eq(rsk_pma_services(a, S, v, 3), 1);
 	cr_assert_eq(v[0].n_users, 3);
 	/* More users than there is room for: the table does not grow, and root's entry stays. */
-	for (uint32_t uid = 2000; uid < 2000 + 2 * RSK_MEANS_USERS; uid++)
+	for (uint32_t uid = 2000; uid < 2000 + 2 * RSK_MEASURES_USERS; uid++)
 		end_streams_of(a, uid, RSK_MEAN_LEAST, 1);
 	cr_assert_eq(rsk_pma_services(a, S, v, 3), 1);
-	cr_assert_eq(v[0].n_users, RSK_MEANS_USERS);
-	cr_assert(v[0].of[0].uid == 0 && about(v[0].of[0].mean.value, 9000));
+	cr_assert_eq(v[0].n_users, RSK_MEASURES_USERS);
+	cr_assert(v[0].of[0].uid == 0 && about(v[0].of[0].stream_bytes, 9000));
 	rsk_pma_free(a);
 }
 

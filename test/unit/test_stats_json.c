@@ -52,7 +52,7 @@ Test(stats_json, json_of_one_stream)
 		"\"reason\":\"ring-full\","
 		"\"peer_reason\":\"oob\",\"tx_ring_bytes\":18446744073709551615,"
 		"\"rx_ring_bytes\":0,\"tx_tcp_bytes\":0,\"rx_tcp_bytes\":0,\"tx_slots\":0,"
-		"\"rx_slots\":0,\"hash_retries\":0,\"repairs\":0,\"promotions\":2,\"demotions\":0,"
+		"\"rx_slots\":0,\"transactions\":0,\"hash_retries\":0,\"repairs\":0,\"promotions\":2,\"demotions\":0,"
 		"\"demote_cause\":\"\",\"link\":0,\"fabric\":\"verbs\",\"device\":\"rxe0/1\","
 		"\"rails_lost\":3,\"missing\":5,\"missing_first\":4,"
 		"\"tx_rail_bytes\":[1,18446744073709551615,0,0],"

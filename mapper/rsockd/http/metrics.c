@@ -189,15 +189,28 @@ static void services(struct rsk_daemon *d, struct evbuffer *out)
 				"rsockd_service_decisions_per_second{service=\"%s\",side=\"%s\"} "
 				"%.3f\n",
 				view[i].name, sides[side], view[i].decisions_per_s[side]);
+	evbuffer_add_printf(out, "# TYPE rsockd_service_transactions_per_second gauge\n"
+				 "# HELP rsockd_service_transactions_per_second decaying average "
+				 "of what streams carry, by user\n");
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < 2 * view[i].n_users; k++)
+			evbuffer_add_printf(out,
+					    "rsockd_service_transactions_per_second{service=\"%s\","
+					    "side=\"%s\",user=\"%u\"} %.3f\n",
+					    view[i].name, sides[k % 2], view[i].of[k / 2].uid,
+					    view[i].of[k / 2].transactions_per_s[k % 2]);
 	evbuffer_add_printf(
 		out, "# TYPE rsockd_service_stream_bytes gauge\n"
 		     "# HELP rsockd_service_stream_bytes mean bytes of ended streams, by user\n");
 	for (size_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < view[i].n_users; k++)
-			evbuffer_add_printf(
-				out,
-				"rsockd_service_stream_bytes{service=\"%s\",user=\"%u\"} %.0f\n",
-				view[i].name, view[i].of[k].uid, view[i].of[k].mean.value);
+			if (view[i].of[k].stream_bytes >= 0)
+				evbuffer_add_printf(
+					out,
+					"rsockd_service_stream_bytes{service=\"%s\",user=\"%u\"} "
+					"%.0f\n",
+					view[i].name, view[i].of[k].uid,
+					view[i].of[k].stream_bytes);
 	free(view);
 }
 

@@ -46,6 +46,16 @@ static void stream_ended(void *ctx, uint32_t uid, uint16_t local_port, uint16_t 
 		rsk_pma_measured(pma, uid, local_port, bytes);
 }
 
+static void stream_carried(void *ctx, uint32_t uid, uint16_t local_port, uint16_t peer_port,
+			   uint64_t transactions, uint64_t now_ns)
+{
+	struct rsk_pma *pma = ctx;
+
+	if (!peer_port ||
+	    rsk_pma_transactions(pma, uid, RSK_PMA_CP, peer_port, transactions, now_ns) < 0)
+		rsk_pma_transactions(pma, uid, RSK_PMA_AP, local_port, transactions, now_ns);
+}
+
 static void bye(struct rsk_local *l, struct rsk_local_process *p)
 {
 	rsk_local_lookup_over(p);
@@ -336,16 +346,17 @@ int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rs
 	int rc;
 
 	/* A process may use two descriptors: its connection and its statistics. */
-	*l = (struct rsk_local){
-		.base = base,
-		.agent = maps->agent,
-		.maps = maps,
-		.settings = maps->settings,
-		.fd = -1,
-		.first = -1,
-		.max = max - max / 3,
-		.streams = { .max = max / 3, .ended = stream_ended, .ctx = maps->agent->pma }
-	};
+	*l = (struct rsk_local){ .base = base,
+				 .agent = maps->agent,
+				 .maps = maps,
+				 .settings = maps->settings,
+				 .fd = -1,
+				 .first = -1,
+				 .max = max - max / 3,
+				 .streams = { .max = max / 3,
+					      .ended = stream_ended,
+					      .carried = stream_carried,
+					      .ctx = maps->agent->pma } };
 	l->netns = own_netns();
 	rsk_local_rails_open(l);
 	rsk_port_tables_open(&l->port_tables, l->agent->pma);

@@ -239,6 +239,7 @@ void rsk_streams_put(struct rsk_streams *all, struct rsk_streams_segment *s, uin
 		rsk_streams_charge(s->user, rsk_streams_read_segment(all, s, now_ns));
 	else
 		all->put_off++;
+	rsk_streams_unfollow(s);
 	memset(s->open, 0, sizeof(s->open));
 	close(s->fd);
 	s->fd = -1;
@@ -260,6 +261,7 @@ void rsk_streams_fini(struct rsk_streams *all)
 		next = s->hh.next;
 		if (s->fd >= 0)
 			close(s->fd);
+		free(s->followed);
 		free(s);
 	}
 	for (; u; u = other) {

@@ -49,13 +49,24 @@ struct rsk_streams_figures {
 typedef void rsk_streams_ended_fn(void *ctx, uint32_t uid, uint16_t local_port, uint16_t peer_port,
 				  uint64_t bytes);
 
+/*
+ * A stream has carried so many more transactions (rsk_stats_transactions()) since the last reading;
+ * at most one in 100 ns.
+ */
+typedef void rsk_streams_carried_fn(void *ctx, uint32_t uid, uint16_t local_port,
+				    uint16_t peer_port, uint64_t transactions, uint64_t now_ns);
+
 struct rsk_streams_segment;
 struct rsk_streams_user;
 
-/* All zero, except for max, ended and ctx, is an empty one. Owns a descriptor for each segment. */
+/*
+ * All zero, except for max, ended, carried and ctx, is an empty one. Owns a descriptor for each
+ * segment.
+ */
 struct rsk_streams {
 	size_t max; /* limit of segments; one user may have half of them */
 	rsk_streams_ended_fn *ended;
+	rsk_streams_carried_fn *carried;
 	void *ctx;
 	/* hash table by the file's identity: a family of processes hands over one */
 	struct rsk_streams_segment *segments;
@@ -70,7 +81,7 @@ struct rsk_streams {
 	uint64_t refused;
 	/* times that one was not read, since its user's share was used up */
 	uint64_t put_off;
-	uint64_t implausible; /* streams that reported more bytes than they can have carried */
+	uint64_t implausible;		  /* reports of more than a stream can have carried */
 	struct rsk_streams_counters gone; /* sums of forgotten segments */
 };
 

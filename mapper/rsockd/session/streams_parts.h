@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * streams_parts.h - declarations that streams.c and streams_read.c share. No other file includes
- * it.
+ * streams_parts.h - declarations that streams.c, streams_read.c and streams_transactions.c share.
+ * No other file includes it.
  */
 #ifndef RSK_STREAMS_PARTS_H
 #define RSK_STREAMS_PARTS_H
@@ -19,6 +19,12 @@
  */
 #define RSK_STREAMS_RECORDS_OF_USER RSK_STATS_STREAMS
 
+/*
+ * Limit of records of a user whose transactions are followed, in all segments; those of further
+ * segments are not counted.
+ */
+#define RSK_STREAMS_FOLLOWED_OF_USER (4 * RSK_STATS_STREAMS)
+
 struct rsk_streams_identity {
 	uint64_t dev, ino;
 };
@@ -27,7 +33,14 @@ struct rsk_streams_user {
 	uint32_t uid;
 	uint32_t left; /* records that may still be read in this reading */
 	size_t segments, remembered;
+	size_t followed; /* records, of all segments */
 	UT_hash_handle hh;
+};
+
+/* What a stream's record said when it was read last. */
+struct rsk_streams_followed {
+	uint64_t opened_ns; /* of another stream: the record has been used again */
+	uint64_t transactions;
 };
 
 /*
@@ -41,6 +54,8 @@ struct rsk_streams_segment {
 	bool of_many; /* processes of several users have it, and each can write anything into it */
 	struct rsk_streams_user *user; /* of the first process */
 	uint64_t created_ns, taken_ns, read_ns;
+	struct rsk_streams_followed *followed; /* by number of the record */
+	size_t n_followed;
 	struct rsk_streams_counters last; /* reported so far: a counter never decreases */
 	uint16_t open[RSK_STREAM_MODES][RSK_REASON_COUNT];
 	struct rsk_streams_segment *prev, *next; /* in one of the lists held and remembered */
@@ -62,5 +77,15 @@ uint32_t rsk_streams_read_segment(struct rsk_streams *all, struct rsk_streams_se
 
 /* Takes the records that were read from what the user has left. */
 void rsk_streams_charge(struct rsk_streams_user *u, uint32_t read);
+
+/* ---- streams_transactions.c ---- */
+
+/*
+ * Reports what the stream of record @number has carried since the last reading. @at_ns: the end of
+ * the stream, or now.
+ */
+void rsk_streams_follow(struct rsk_streams *all, struct rsk_streams_segment *s, size_t number,
+			const struct rsk_stats_stream *r, uint64_t at_ns);
+void rsk_streams_unfollow(struct rsk_streams_segment *s);
 
 #endif

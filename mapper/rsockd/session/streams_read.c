@@ -80,13 +80,14 @@ static bool plausible(const struct rsk_streams_segment *s, const struct rsk_stat
 	return ended_ns >= since && *total / BYTES_IN_NS <= ended_ns - since;
 }
 
-static void look_ended(struct rsk_streams *all, const struct rsk_streams_segment *s,
+static void look_ended(struct rsk_streams *all, struct rsk_streams_segment *s, size_t number,
 		       const struct rsk_stats_stream *r, uint64_t now_ns)
 {
 	uint64_t at = ended_at(r), total;
 
 	if (at <= s->read_ns || at > now_ns)
 		return;
+	rsk_streams_follow(all, s, number, r, at);
 	if (plausible(s, r, at, &total))
 		all->ended(all->ctx, s->of_many ? RSK_PMA_NOBODY : s->user->uid, r->local_port,
 			   r->peer_port, total);
@@ -154,9 +155,11 @@ static uint32_t read_records(struct rsk_streams *all, struct rsk_streams_segment
 			break;
 		for (size_t k = 0; k < n; k++, i++) {
 			if (r[k].state != RSK_STATS_OPEN)
-				look_ended(all, s, &r[k], now_ns);
-			else if (h.busy[i / 64] >> i % 64 & 1)
+				look_ended(all, s, i, &r[k], now_ns);
+			else if (h.busy[i / 64] >> i % 64 & 1) {
 				count_open(s, &r[k], count);
+				rsk_streams_follow(all, s, i, &r[k], now_ns);
+			}
 		}
 		looked += (uint32_t)n;
 	}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* test_streams.c - tests what rsockd reports of the transactions that statistics records count. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "pma.h"
+#include "streams_parts.h"
+
+#define S 1000000000ull
+
+static uint64_t told, told_n;
+static uint32_t told_uid;
+
+static void carried(void *ctx, uint32_t uid, uint16_t local_port, uint16_t peer_port,
+		    uint64_t transactions, uint64_t now_ns)
+{
+	cr_assert(local_port == 4000 && peer_port == 5000);
+	told_uid = uid;
+	told += transactions;
+	told_n++;
+}
+
+static struct rsk_streams all = { .carried = carried };
+static struct rsk_streams_user user = { .uid = 1000 };
+
+static struct rsk_stats_stream record(uint64_t opened_ns, uint64_t tx, uint64_t rx)
+{
+	return (struct rsk_stats_stream){ .local_port = 4000,
+					  .peer_port = 5000,
+					  .opened_ns = opened_ns,
+					  .tx_slots = tx / 2,
+					  .tx_tcp_calls = tx - tx / 2,
+					  .rx_slots = rx / 2,
+					  .rx_tcp_calls = rx - rx / 2 };
+}
+
+static void follow(struct rsk_streams_segment *s, size_t number, uint64_t opened_ns, uint64_t tx,
+		   uint64_t rx, uint64_t at_ns)
+{
+	struct rsk_stats_stream r = record(opened_ns, tx, rx);
+
+	told = told_n = 0;
+	rsk_streams_follow(&all, s, number, &r, at_ns);
+}
+
+Test(streams, transactions_since_the_last_reading)
+{
+	struct rsk_streams_segment s = { .user = &user, .read_ns = 100 * S };
+
+	follow(&s, 3, 90 * S, 7, 9, 101 * S);
+	cr_assert_eq(told_n, 0, "it is older than the segment is known");
+	s.read_ns = 101 * S;
+	follow(&s, 3, 90 * S, 20, 10, 102 * S);
+	cr_assert(told_n == 1 && told == 3 && told_uid == 1000, "the smaller of both");
+	s.read_ns = 102 * S;
+	follow(&s, 3, 90 * S, 30, 10, 103 * S);
+	cr_assert_eq(told_n, 0, "one direction alone");
+	follow(&s, 3, 90 * S, 30, 30, 103 * S);
+	cr_assert_eq(told, 20);
+	s.read_ns = 103 * S;
+	follow(&s, 3, 103 * S + 1, 5, 5, 104 * S);
+	cr_assert_eq(told, 5, "another stream in the same record");
+	follow(&s, 3, 103 * S + 1, 4, 4, 104 * S);
+	cr_assert_eq(told_n, 0, "a counter that went back");
+	s.of_many = true;
+	follow(&s, 3, 103 * S + 1, 5, 5, 104 * S);
+	cr_assert_eq(told_uid, RSK_PMA_NOBODY);
+	rsk_streams_unfollow(&s);
+	cr_assert_eq(user.followed, 0);
+}
+
+Test(streams, more_than_can_be_true)
+{
+	struct rsk_streams_segment s = { .user = &user, .read_ns = 100 * S };
+
+	follow(&s, 0, 101 * S, S / 200, S, 101 * S + S / 2);
+	cr_assert_eq(told, S / 200);
+	s.read_ns = 102 * S;
+	follow(&s, 0, 101 * S, S / 200 + S / 100 + 1, UINT64_MAX, 103 * S);
+	cr_assert(told_n == 0 && all.implausible == 1);
+	follow(&s, 0, 101 * S, UINT64_MAX, UINT64_MAX, 103 * S);
+	cr_assert(told_n == 0 && all.implausible == 2);
+	follow(&s, 1, 105 * S, 1, 1, 103 * S);
+	cr_assert(told_n == 0 && all.implausible == 3, "it ended before it began");
+	rsk_streams_unfollow(&s);
+}
+
+/* A user with many large segments: the memory for them has a limit. */
+Test(streams, too_many_records_are_not_followed)
+{
+	static struct rsk_streams_segment s[8];
+	size_t counted = 0;
+
+	for (size_t i = 0; i < 8; i++) {
+		s[i] = (struct rsk_streams_segment){ .user = &user, .read_ns = 100 * S };
+		follow(&s[i], RSK_STATS_STREAMS - 1, 101 * S, 1, 1, 102 * S);
+		counted += told;
+		cr_assert_leq(user.followed, RSK_STREAMS_FOLLOWED_OF_USER);
+	}
+	cr_assert_eq(counted, RSK_STREAMS_FOLLOWED_OF_USER / RSK_STATS_STREAMS);
+	rsk_streams_unfollow(&s[0]);
+	follow(&s[7], RSK_STATS_STREAMS - 1, 101 * S, 1, 1, 102 * S);
+	cr_assert_eq(told, 1, "there is room again");
+	for (size_t i = 0; i < 8; i++)
+		rsk_streams_unfollow(&s[i]);
+	cr_assert_eq(user.followed, 0);
+}
