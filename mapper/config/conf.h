@@ -194,6 +194,9 @@ struct rsk_conf_service {
 	uint32_t memory_maps, connections;
 	struct rsk_conf_limits limits;
 	uint64_t rate_bps;
+	uint32_t transactions_wanted; /* per second; 0: any number */
+	uint32_t *transactions_of;    /* users whose processes are believed, beside root's */
+	size_t n_transactions_of;
 	uint16_t rdma_port; /* 0: a port is made */
 	uint8_t priority, pm_time_s, dscp;
 	bool high_availability; /* may use spares */

@@ -236,9 +236,6 @@ static int take_overload(struct rsk_conf_build *b)
 	if (rc == 0)
 		rc = rsk_conf_take(b, "overload", "rate", raw->rate, RSK_CONF_RATE, 1,
 				   RSK_CONF_RATE_MOST, &o->rate_bps);
-	if (rc == 0 && (raw->refuse_below || raw->rate) && !raw->load)
-		rc = rsk_conf_wrong(b, "overload",
-				    "refuse-below-priority and rate: only with a load");
 	return rc;
 }
 

@@ -201,6 +201,8 @@ static const cyaml_schema_field_t service_fields[] = {
 	TEXT("pm-time", S, pm_time),
 	TEXT("dscp", S, dscp),
 	TEXT("rate", S, rate),
+	TEXT("transactions-wanted", S, transactions_wanted),
+	TEXTS("transactions-of", S, transactions_of),
 	SECTION("limits", S, limits, limits_fields),
 	FLAG("high-availability", S, high_availability),
 	FLAG("balance", S, balance),

@@ -86,8 +86,8 @@ struct rsk_raw_rails {
 
 struct rsk_raw_service {
 	char *name, *bandwidth, *memory_maps, *connections, *priority, *rdma_port, *pm_time, *dscp;
-	char *rate;
-	struct rsk_raw_list ports;
+	char *rate, *transactions_wanted;
+	struct rsk_raw_list ports, transactions_of;
 	struct rsk_raw_limits *limits;
 	enum rsk_raw_bool high_availability, balance, registered;
 };

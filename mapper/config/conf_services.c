@@ -41,6 +41,28 @@ static int take_needs(struct rsk_conf_build *b, const char *where,
 	return rc;
 }
 
+static int take_transactions(struct rsk_conf_build *b, const char *where,
+			     const struct rsk_raw_service *raw, struct rsk_conf_service *s)
+{
+	const struct rsk_raw_list *list = &raw->transactions_of;
+	int rc = rsk_conf_take(b, where, "transactions-wanted", raw->transactions_wanted,
+			       RSK_CONF_U32, 1, 1u << 30, &s->transactions_wanted);
+
+	if (rc < 0 || !list->n)
+		return rc;
+	if (!s->transactions_wanted)
+		return rsk_conf_wrong(b, where, "transactions-of without transactions-wanted");
+	s->transactions_of = rsk_conf_alloc(b->c, list->n, sizeof(uint32_t));
+	if (!s->transactions_of)
+		return -ENOMEM;
+	for (; s->n_transactions_of < list->n; s->n_transactions_of++)
+		if (rsk_conf_user(list->v[s->n_transactions_of],
+				  &s->transactions_of[s->n_transactions_of]) < 0)
+			return rsk_conf_wrong(b, where, "transactions-of: there is no user \"%s\"",
+					      list->v[s->n_transactions_of]);
+	return 0;
+}
+
 static int take_service(struct rsk_conf_build *b, unsigned int i)
 {
 	const struct rsk_raw_service *raw = &b->raw->services[i];
@@ -63,6 +85,8 @@ static int take_service(struct rsk_conf_build *b, unsigned int i)
 		rc = take_service_ports(b, where, b->c->n_services);
 	if (rc == 0)
 		rc = take_needs(b, where, raw, s);
+	if (rc == 0)
+		rc = take_transactions(b, where, raw, s);
 	if (rc == 0)
 		rc = rsk_conf_take_limits(b, where, raw->limits, &s->limits);
 	if (rc == 0)

@@ -23,7 +23,8 @@ struct rsk_decision {
 	const struct rsk_conf_service *service;
 	uint32_t service_number, service_account, need;
 	double load;
-	bool overloaded; /* the node is overloaded */
+	/* This node is overloaded; by its load, or only since a service carries too little. */
+	bool overloaded, load_over;
 	int week_minute; /* or negative: not known; the same for the next three */
 	double transactions, rtt_ns, stream_bytes;
 	void (*say)(void *ctx, const char *line); /* NULL: explanations are not wanted */

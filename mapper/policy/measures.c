@@ -94,3 +94,17 @@ double rsk_measures_transaction_rate(const struct rsk_measures *m, uint32_t uid,
 
 	return own + (m->users.n ? rsk_rate_now(&m->users.of[0].transactions[side], now_ns) : 0);
 }
+
+bool rsk_level_period(struct rsk_level *l, uint64_t wanted_per_s, uint64_t period_ns)
+{
+	double per_s = period_ns ? (double)l->n * 1e9 / (double)period_ns : 0;
+	bool below = per_s < (double)wanted_per_s && per_s * RSK_LEVEL_IDLE >= (double)wanted_per_s;
+
+	l->n = 0;
+	l->periods = below == l->below ? 0 : l->periods + 1;
+	if (l->periods < RSK_LEVEL_PERIODS)
+		return false;
+	l->below = below;
+	l->periods = 0;
+	return true;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * measures.h - measurements of a service: decisions and transactions per second, and bytes per
- * stream. Used by pma.c and pma_watch.c. Pure. One thread.
+ * stream. Used by pma.c and pma_services.c. Pure. One thread.
  *
  * All forget: a rate with time (monotonic, passed in), a mean with later values. Processes report
  * what their own streams carry, so transactions and bytes are kept for each user, and no other
@@ -10,6 +10,7 @@
 #ifndef RSK_MEASURES_H
 #define RSK_MEASURES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* An unknown value is negative. */
@@ -63,9 +64,27 @@ struct rsk_measures_users {
 	struct rsk_measures_user of[RSK_MEASURES_USERS];
 };
 
+/*
+ * Whether a service carries as many transactions as it should. It does not if it has carried fewer
+ * in each of the last PERIODS periods, and it does again after as many that were different. Less
+ * than a tenth of what is wanted counts as idle: nobody may want more. All zero initially.
+ */
+#define RSK_LEVEL_PERIODS 3u
+#define RSK_LEVEL_IDLE 10u
+
+struct rsk_level {
+	uint64_t n;	  /* transactions in this period */
+	uint32_t periods; /* so many, the last ones, spoke for a change of @below */
+	bool below;
+};
+
+/* A period is over. Returns whether @below has changed. */
+bool rsk_level_period(struct rsk_level *l, uint64_t wanted_per_s, uint64_t period_ns);
+
 /* Measurements of a service of the configuration; all zero initially. */
 struct rsk_measures {
 	struct rsk_rate decisions[2]; /* by side */
+	struct rsk_level level;
 	struct rsk_measures_users users;
 };
 

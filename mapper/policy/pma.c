@@ -232,6 +232,7 @@ static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rs
 	d->peer = q->side == RSK_PMA_CP ? q->ap_ip : q->cp_ip;
 	d->load = q->elsewhere ? q->load : a->load;
 	d->overloaded = a->overloaded && !q->elsewhere;
+	d->load_over = a->load_over;
 	d->week_minute = a->week_minute;
 	d->rtt_ns = q->rtt_us ? q->rtt_us * 1e3 : RSK_NOT_MEASURED;
 	if (d->say)

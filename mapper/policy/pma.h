@@ -227,6 +227,12 @@ int rsk_pma_measured(struct rsk_pma *a, uint32_t uid, uint16_t ap_port, uint64_t
 int rsk_pma_transactions(struct rsk_pma *a, uint32_t uid, enum rsk_pma_side side, uint16_t ap_port,
 			 uint64_t n, uint64_t now_ns);
 
+/*
+ * A period for the levels of services (transactions-wanted) is over: since the last call. To be
+ * called about once a second.
+ */
+void rsk_pma_period(struct rsk_pma *a, uint64_t now_ns);
+
 struct rsk_pma_user_view {
 	uint32_t uid;
 	double stream_bytes;	      /* RSK_NOT_MEASURED: too few streams have ended */
@@ -316,15 +322,18 @@ enum rsk_pma_event {
 	RSK_PMA_DEVICE_RELIEF,
 	RSK_PMA_NODE_OVERLOAD,
 	RSK_PMA_NODE_RELIEF,
+	/* A service carries fewer transactions than wanted; the node counts as overloaded. */
+	RSK_PMA_SERVICE_BELOW,
+	RSK_PMA_SERVICE_RELIEF,
 	RSK_PMA_EVENTS
 };
 
 /*
- * Reports events to @happened; @device is a port's name, or NULL: the node. The callback may not
- * call rsk_pma_decide(). NULL: no reports.
+ * Reports events to @happened; @name is a port's or a service's, or NULL: the node. The callback
+ * may not call rsk_pma_decide(). NULL: no reports.
  */
 void rsk_pma_listen(struct rsk_pma *a,
-		    void (*happened)(void *ctx, enum rsk_pma_event event, const char *device),
+		    void (*happened)(void *ctx, enum rsk_pma_event event, const char *name),
 		    void *ctx);
 /* True if the node is overloaded. */
 bool rsk_pma_overloaded(const struct rsk_pma *a);

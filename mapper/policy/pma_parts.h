@@ -28,17 +28,21 @@ struct rsk_pma {
 	struct rsk_pma_bound bound;
 	double load;
 	struct rsk_pma_observer observer;
-	bool overloaded;
-	int week_minute; /* -1: not known */
+	/* This node: its load, or a service that carries too little; both together. */
+	bool load_over, service_below, overloaded;
+	int week_minute;       /* -1: not known */
+	uint64_t period_at_ns; /* end of the last period of the services' levels; 0: none yet */
 	uint32_t qos_changes;
 	uint64_t events[RSK_PMA_EVENTS];
-	void (*happened)(void *ctx, enum rsk_pma_event event, const char *device); /* or NULL */
+	void (*happened)(void *ctx, enum rsk_pma_event event, const char *name); /* or NULL */
 	void *happened_ctx;
 };
 
 /* pma_watch.c: checks limits, after something was booked on a port or released; and all limits. */
 void rsk_pma_watch(struct rsk_pma *a, uint32_t port_account);
 void rsk_pma_watch_all(struct rsk_pma *a);
+void rsk_pma_watch_node(struct rsk_pma *a);
+void rsk_pma_tell(struct rsk_pma *a, enum rsk_pma_event event, const char *name);
 bool rsk_pma_watch_validate(const struct rsk_pma *a);
 
 /*

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* pma_watch.c - see pma.h: what is measured, or set by an operator, and the events that follow. */
+/*
+ * pma_watch.c - see pma.h: what is measured of devices and the node, or set by an operator, and the
+ * events that follow.
+ */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "pma_parts.h"
 
-#define RATE_TOLD 1e-3 /* per second; a smaller rate is as good as none */
-
 /* ---- events ---- */
 
 void rsk_pma_listen(struct rsk_pma *a,
-		    void (*happened)(void *ctx, enum rsk_pma_event event, const char *device),
+		    void (*happened)(void *ctx, enum rsk_pma_event event, const char *name),
 		    void *ctx)
 {
 	a->happened = happened;
 	a->happened_ctx = ctx;
 }
 
-static void tell(struct rsk_pma *a, enum rsk_pma_event event, const char *device)
+void rsk_pma_tell(struct rsk_pma *a, enum rsk_pma_event event, const char *name)
 {
 	a->events[event]++;
 	if (a->happened)
-		a->happened(a->happened_ctx, event, device);
+		a->happened(a->happened_ctx, event, name);
 }
 
 uint64_t rsk_pma_event_count(const struct rsk_pma *a, enum rsk_pma_event event)
@@ -49,7 +50,7 @@ static void set(struct rsk_pma *a, uint32_t port, enum rsk_pma_device_state stat
 	p->state = state;
 	p->gone = gone;
 	if (rsk_ledger_state(p) != before)
-		tell(a, events[rsk_ledger_state(p)], a->conf->ports[port].name);
+		rsk_pma_tell(a, events[rsk_ledger_state(p)], a->conf->ports[port].name);
 	rsk_pma_changed(a);
 }
 
@@ -118,7 +119,8 @@ static void watch_port(struct rsk_pma *a, uint32_t port)
 	if (over == p->overloaded)
 		return;
 	p->overloaded = over;
-	tell(a, over ? RSK_PMA_DEVICE_OVERLOAD : RSK_PMA_DEVICE_RELIEF, a->conf->ports[port].name);
+	rsk_pma_tell(a, over ? RSK_PMA_DEVICE_OVERLOAD : RSK_PMA_DEVICE_RELIEF,
+		     a->conf->ports[port].name);
 }
 
 void rsk_pma_watch(struct rsk_pma *a, uint32_t port_account)
@@ -139,20 +141,23 @@ void rsk_pma_watch(struct rsk_pma *a, uint32_t port_account)
 		watch_port(a, i);
 }
 
-static void watch_node(struct rsk_pma *a)
+void rsk_pma_watch_node(struct rsk_pma *a)
 {
-	bool over = is_over(a->load, a->conf->overload.load, a->overloaded);
+	bool over;
+
+	a->load_over = is_over(a->load, a->conf->overload.load, a->load_over);
+	over = a->load_over || a->service_below;
 
 	if (over == a->overloaded)
 		return;
 	a->overloaded = over;
 	a->qos_changes++;
-	tell(a, over ? RSK_PMA_NODE_OVERLOAD : RSK_PMA_NODE_RELIEF, NULL);
+	rsk_pma_tell(a, over ? RSK_PMA_NODE_OVERLOAD : RSK_PMA_NODE_RELIEF, NULL);
 }
 
 void rsk_pma_watch_all(struct rsk_pma *a)
 {
-	watch_node(a);
+	rsk_pma_watch_node(a);
 	for (uint32_t i = 0; i < a->conf->n_ports; i++)
 		watch_port(a, i);
 }
@@ -160,7 +165,7 @@ void rsk_pma_watch_all(struct rsk_pma *a)
 void rsk_pma_load_set(struct rsk_pma *a, double load)
 {
 	a->load = load;
-	watch_node(a);
+	rsk_pma_watch_node(a);
 }
 
 bool rsk_pma_overloaded(const struct rsk_pma *a)
@@ -220,7 +225,8 @@ bool rsk_pma_watch_validate(const struct rsk_pma *a)
 		if (p->overloaded != is_over(load, o->device_load, p->overloaded))
 			return false;
 	}
-	return a->overloaded == is_over(a->load, o->load, a->overloaded);
+	return a->load_over == is_over(a->load, o->load, a->load_over) &&
+	       a->overloaded == (a->load_over || a->service_below);
 }
 
 /* ---- measurements ---- */
@@ -228,65 +234,4 @@ bool rsk_pma_watch_validate(const struct rsk_pma *a)
 void rsk_pma_time_set(struct rsk_pma *a, unsigned int week_minute)
 {
 	a->week_minute = week_minute < RSK_CONF_WEEK_MINUTES ? (int)week_minute : -1;
-}
-
-int rsk_pma_measured(struct rsk_pma *a, uint32_t uid, uint16_t ap_port, uint64_t bytes)
-{
-	uint32_t service = a->conf->service_at[ap_port];
-
-	if (!service)
-		return -ENOENT;
-	if (uid != RSK_PMA_NOBODY)
-		rsk_measures_stream_ended(&a->bound.measures[service - 1], uid, (double)bytes);
-	return 0;
-}
-
-int rsk_pma_transactions(struct rsk_pma *a, uint32_t uid, enum rsk_pma_side side, uint16_t ap_port,
-			 uint64_t n, uint64_t now_ns)
-{
-	uint32_t service = a->conf->service_at[ap_port];
-
-	if (!service)
-		return -ENOENT;
-	if (uid != RSK_PMA_NOBODY)
-		rsk_measures_transactions(&a->bound.measures[service - 1], uid, (int)side,
-					  (double)n, now_ns);
-	return 0;
-}
-
-/* False: nothing worth telling was measured. */
-static bool view_user(const struct rsk_measures_user *u, uint64_t now_ns,
-		      struct rsk_pma_user_view *out)
-{
-	*out = (struct rsk_pma_user_view){ .uid = u->uid,
-					   .stream_bytes = rsk_mean_of(&u->stream_bytes) };
-	for (int side = 0; side < 2; side++)
-		out->transactions_per_s[side] = rsk_rate_now(&u->transactions[side], now_ns);
-	return out->stream_bytes >= 0 || out->transactions_per_s[0] >= RATE_TOLD ||
-	       out->transactions_per_s[1] >= RATE_TOLD;
-}
-
-size_t rsk_pma_services(const struct rsk_pma *a, uint64_t now_ns, struct rsk_pma_service_view *out,
-			size_t max)
-{
-	size_t n = 0;
-
-	for (uint32_t i = 0; i < a->conf->n_services; i++) {
-		const struct rsk_measures *m = &a->bound.measures[i];
-		struct rsk_pma_service_view v = {
-			.name = a->conf->services[i].name,
-			.decisions_per_s = { rsk_rate_now(&m->decisions[0], now_ns),
-					     rsk_rate_now(&m->decisions[1], now_ns) },
-		};
-
-		for (uint32_t k = 0; k < m->users.n; k++)
-			v.n_users += view_user(&m->users.of[k], now_ns, &v.of[v.n_users]);
-		if (v.decisions_per_s[0] < RATE_TOLD && v.decisions_per_s[1] < RATE_TOLD &&
-		    !v.n_users)
-			continue;
-		if (n < max)
-			out[n] = v;
-		n++;
-	}
-	return n;
 }

@@ -2,6 +2,7 @@
 /* rnic.c - see rnic.h. */
 #include "rnic.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "rules.h"
@@ -269,11 +270,13 @@ static enum rsk_pma_verdict usable(const struct rsk_decision *d, const struct rs
 		return rsk_rules_refusal(d, rule->function, port);
 	}
 	if (is_on_overloaded(d, port) && priority < d->conf->overload.refuse_below) {
+		if (d->load_over)
+			snprintf(why, sizeof(why), "%.3g of %.3g", d->load, d->conf->overload.load);
 		RSK_SAY(d,
-			"  device %s: left out: its node is overloaded (%.3g of %.3g), and "
-			"priority %u is less than %u",
-			name, d->load, d->conf->overload.load, priority,
-			d->conf->overload.refuse_below);
+			"  device %s: left out: its node is overloaded (%s), and priority %u is "
+			"less than %u",
+			name, d->load_over ? why : "a service carries less than is wanted",
+			priority, d->conf->overload.refuse_below);
 		return RSK_PMA_OVERLOAD;
 	}
 	lack = rsk_ledger_lacks(d->ledger, d->port_account[port], d->need);

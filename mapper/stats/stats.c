@@ -408,9 +408,8 @@ void rsk_stats_stream_own(struct rsk_stats_stream *rec)
 
 void rsk_stats_stream_name(struct rsk_stats_stream *rec, const struct rsk_tuple *tuple)
 {
-	if (stream_number(rec) < 0)
-		return;
-	name_set(rec, tuple);
+	if (stream_number(rec) >= 0)
+		name_set(rec, tuple);
 }
 
 static void promoted(struct rsk_stats_stream *rec, uint8_t *path)

@@ -124,4 +124,34 @@ static inline struct rsk_pma_answer pma_explain(struct rsk_pma *a, const struct 
 
 #define pma_says(text) cr_assert(strstr(pma_said, text), "not said: %s\n%s", text, pma_said)
 
+/* ---- events ---- */
+
+/* A line for each event since the last pma_is_heard(). */
+static char pma_heard[1024];
+
+static inline void pma_hear_event(void *ctx, enum rsk_pma_event event, const char *name)
+{
+	static const char *const names[RSK_PMA_EVENTS] = {
+		[RSK_PMA_DEVICE_UP] = "up",
+		[RSK_PMA_DEVICE_DOWN] = "down",
+		[RSK_PMA_DEVICE_DRAINING] = "draining",
+		[RSK_PMA_DEVICE_OVERLOAD] = "over",
+		[RSK_PMA_DEVICE_RELIEF] = "relief",
+		[RSK_PMA_NODE_OVERLOAD] = "over",
+		[RSK_PMA_NODE_RELIEF] = "relief",
+		[RSK_PMA_SERVICE_BELOW] = "below",
+		[RSK_PMA_SERVICE_RELIEF] = "enough",
+	};
+	size_t n = strlen(pma_heard);
+
+	snprintf(pma_heard + n, sizeof(pma_heard) - n, "%s %s\n", name ? name : "node",
+		 names[event]);
+}
+
+#define pma_is_heard(text)                                                                         \
+	do {                                                                                       \
+		cr_assert_str_eq(pma_heard, text);                                                 \
+		*pma_heard = 0;                                                                    \
+	} while (0)
+
 #endif

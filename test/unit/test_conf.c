@@ -71,6 +71,7 @@ static const char whole[] =
 	"services:\n"
 	"  - {name: web, ports: ['80', 8000-8001], bandwidth: 100Mbit, memory-maps: 4,\n"
 	"     connections: 2, priority: 7, rdma-port: 18515, pm-time: 30s, dscp: 46, rate: 1Gbit,\n"
+	"     transactions-wanted: 2000, transactions-of: ['7', root],\n"
 	"     limits: {sessions: 9, per-cp: 3, per-user: 2}, "
 	"high-availability: true, balance: yes}\n"
 	"  - {name: bulk, ports: ['873'], pm-time: lasting}\n"
@@ -175,6 +176,8 @@ Test(conf, services_and_rules)
 	cr_assert(s[0].bps == 100000000 && s[0].memory_maps == 4 && s[0].connections == 2);
 	cr_assert(s[0].priority == 7 && s[0].rdma_port == 18515 && s[0].pm_time_s == 30);
 	cr_assert(s[0].dscp == 46 && s[0].rate_bps == 1000000000);
+	cr_assert(s[0].transactions_wanted == 2000 && s[0].n_transactions_of == 2);
+	cr_assert(s[0].transactions_of[0] == 7 && s[0].transactions_of[1] == 0);
 	cr_assert(s[0].limits.sessions == 9 && s[0].limits.per_cp == 3);
 	cr_assert(s[0].limits.per_user == 2 && s[0].high_availability && s[0].balance);
 	cr_assert(s[1].connections == 1 && s[1].pm_time_s == RSK_PM_TIME_LASTING);

@@ -16,11 +16,13 @@ static const struct {
 	[RSK_PMA_DEVICE_RELIEF] = { "device-relief", "has less to do again" },
 	[RSK_PMA_NODE_OVERLOAD] = { "node-overload", "has too much to do" },
 	[RSK_PMA_NODE_RELIEF] = { "node-relief", "has less to do again" },
+	[RSK_PMA_SERVICE_BELOW] = { "service-below", "carries fewer transactions than wanted" },
+	[RSK_PMA_SERVICE_RELIEF] = { "service-relief", "carries what is wanted, or is idle" },
 };
 
-static void happened(void *ctx, enum rsk_pma_event event, const char *device)
+static void happened(void *ctx, enum rsk_pma_event event, const char *name)
 {
-	rsk_say("%s %s", device ? device : "this node", events[event].words);
+	rsk_say("%s %s", name ? name : "this node", events[event].words);
 }
 
 void rsk_events_open(struct rsk_pma *pma)
@@ -30,9 +32,10 @@ void rsk_events_open(struct rsk_pma *pma)
 
 void rsk_events_write(const struct rsk_pma *pma, struct evbuffer *out)
 {
-	evbuffer_add_printf(out,
-			    "# TYPE rsockd_policy_events counter\n"
-			    "# HELP rsockd_policy_events state changes of devices and the node\n");
+	evbuffer_add_printf(
+		out,
+		"# TYPE rsockd_policy_events counter\n"
+		"# HELP rsockd_policy_events state changes of devices, services and the node\n");
 	for (int e = 0; e < RSK_PMA_EVENTS; e++)
 		evbuffer_add_printf(out, "rsockd_policy_events_total{event=\"%s\"} %" PRIu64 "\n",
 				    events[e].name,

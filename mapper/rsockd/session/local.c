@@ -313,6 +313,7 @@ static void on_measure(evutil_socket_t fd, short what, void *arg)
 	size_t unused = rsk_sessions_expire(&l->sessions, rsk_clock_ns());
 
 	rsk_streams_read(&l->streams, rsk_clock_ns());
+	rsk_pma_period(l->agent->pma, rsk_clock_ns());
 	l->count.unused += unused;
 	if (l->sessions.n)
 		rsk_agent_measure(l->agent, rsk_clock_ns());
