@@ -3,14 +3,14 @@
 #
 #   RSOCK_BUILD_VERBS   librsock-verbs.so: libibverbs, librdmacm
 #   RSOCK_BUILD_DAEMON  rsockd: libcyaml, yaml-0.1, libmnl, libevent, jansson, libseccomp, and the
-#                       headers of libcurl
+#                       headers of libcurl and OpenSSL
 #   RSOCK_BUILD_TOOLS   rsock, rsperf and the other programs of bench/: libcyaml, yaml-0.1, libmnl,
 #                       jansson, ncurses
 #   RSOCK_BUILD_TESTS   the tests of all of these: criterion, and all three parts above
 option(RSOCK_BUILD_VERBS
 	"build librsock-verbs.so, the fabric between hosts (needs libibverbs, librdmacm)" ON)
 option(RSOCK_BUILD_DAEMON
-	"build rsockd (needs libcyaml, libmnl, libevent, jansson, libseccomp, headers of libcurl)"
+	"build rsockd (needs libcyaml, libmnl, libevent, jansson, libseccomp; libcurl, OpenSSL headers)"
 	ON)
 option(RSOCK_BUILD_TOOLS
 	"build rsock and the benchmarks (needs libcyaml, libmnl, jansson, ncurses)" ON)

@@ -208,6 +208,19 @@ int rsk_conf_take(struct rsk_conf_build *b, const char *where, const char *key, 
 	return 0;
 }
 
+int rsk_conf_take_text(struct rsk_conf_build *b, const char *where, const char *key,
+		       const char *text, bool is_path, const char **out)
+{
+	if (!text)
+		return 0;
+	if (!*text)
+		return rsk_conf_wrong(b, where, "%s: empty", key);
+	if (is_path && *text != '/')
+		return rsk_conf_wrong(b, where, "%s: \"%s\" is not an absolute path", key, text);
+	*out = rsk_conf_dup(b->c, text);
+	return *out ? 0 : -ENOMEM;
+}
+
 int rsk_conf_take_prefixes(struct rsk_conf_build *b, const char *where, const char *key,
 			   const struct rsk_raw_list *list, struct rsk_conf_prefix **out, size_t *n)
 {

@@ -43,6 +43,11 @@ enum rsk_conf_pma_mode {
 	RSK_CONF_PMA_BOTH
 };
 
+/* Absolute paths of files in PEM format. */
+struct rsk_conf_tls {
+	const char *ca, *certificate, *key;
+};
+
 /* The exchange between policy agents. */
 struct rsk_conf_pma {
 	/* TCP addresses where other agents may ask us */
@@ -51,6 +56,7 @@ struct rsk_conf_pma {
 	struct rsk_conf_prefix *allow; /* the agents that may ask */
 	size_t n_allow;
 	struct rsk_pm_addr central; /* the agent that we ask; port 0: none */
+	struct rsk_conf_tls tls;    /* for both; all of them, or none: without TLS */
 	enum rsk_conf_pma_mode mode;
 	/* If the central agent does not answer: decide locally; else deny */
 	bool local_if_silent;

@@ -58,6 +58,10 @@ enum rsk_conf_kind {
 int rsk_conf_take(struct rsk_conf_build *b, const char *where, const char *key, const char *text,
 		  enum rsk_conf_kind kind, uint64_t least, uint64_t most, void *to);
 
+/* Stores a copy in *out; text NULL: *out is unchanged. @is_path: it has to be absolute. */
+int rsk_conf_take_text(struct rsk_conf_build *b, const char *where, const char *key,
+		       const char *text, bool is_path, const char **out);
+
 int rsk_conf_take_prefixes(struct rsk_conf_build *b, const char *where, const char *key,
 			   const struct rsk_raw_list *list, struct rsk_conf_prefix **out,
 			   size_t *n);

@@ -91,20 +91,6 @@ static int take_prefix(struct rsk_conf_build *b, const char *text, struct rsk_co
 	return k->prefix ? 0 : -ENOMEM;
 }
 
-static int take_text(struct rsk_conf_build *b, const char *key, const char *text, bool is_path,
-		     const char **out)
-{
-	if (!text)
-		return 0;
-	if (!*text)
-		return rsk_conf_wrong(b, "cluster", "%s: empty", key);
-	if (is_path && *text != '/')
-		return rsk_conf_wrong(b, "cluster", "%s: \"%s\" is not an absolute path", key,
-				      text);
-	*out = rsk_conf_dup(b->c, text);
-	return *out ? 0 : -ENOMEM;
-}
-
 static int check(struct rsk_conf_build *b, const struct rsk_conf_cluster *k)
 {
 	bool all_tls = true, any_tls = false;
@@ -144,15 +130,17 @@ int rsk_conf_build_cluster(struct rsk_conf_build *b)
 	if (rc == 0)
 		rc = take_prefix(b, raw->prefix, k);
 	if (rc == 0)
-		rc = take_text(b, "tls.ca", tls->ca, true, &k->ca);
+		rc = rsk_conf_take_text(b, "cluster", "tls.ca", tls->ca, true, &k->ca);
 	if (rc == 0)
-		rc = take_text(b, "tls.certificate", tls->certificate, true, &k->certificate);
+		rc = rsk_conf_take_text(b, "cluster", "tls.certificate", tls->certificate, true,
+					&k->certificate);
 	if (rc == 0)
-		rc = take_text(b, "tls.key", tls->key, true, &k->key);
+		rc = rsk_conf_take_text(b, "cluster", "tls.key", tls->key, true, &k->key);
 	if (rc == 0)
-		rc = take_text(b, "user", raw->user, false, &k->user);
+		rc = rsk_conf_take_text(b, "cluster", "user", raw->user, false, &k->user);
 	if (rc == 0)
-		rc = take_text(b, "password-file", raw->password_file, true, &k->password_file);
+		rc = rsk_conf_take_text(b, "cluster", "password-file", raw->password_file, true,
+					&k->password_file);
 	if (rc == 0)
 		rc = rsk_conf_take(b, "cluster", "timeout", raw->timeout, RSK_CONF_TIME, 100000000,
 				   60000000000, &k->timeout_ns);

@@ -33,6 +33,8 @@ static int check(struct rsk_conf_build *b)
 
 	if (p->n_listen && !p->n_allow)
 		return rsk_conf_wrong(b, "pma", "listen: nobody may ask without allow");
+	if (b->raw->pma && b->raw->pma->tls && (!p->tls.ca || !p->tls.certificate || !p->tls.key))
+		return rsk_conf_wrong(b, "pma", "tls: ca, certificate and key are needed");
 	if (p->mode != RSK_CONF_PMA_LOCAL && !p->central.port)
 		return rsk_conf_wrong(b, "pma", "mode: there is no central to ask");
 	if (p->mode != RSK_CONF_PMA_LOCAL && p->ask.timeout_ns > d->pmsp.ask_ns)
@@ -46,7 +48,9 @@ static int check(struct rsk_conf_build *b)
 int rsk_conf_build_pma(struct rsk_conf_build *b)
 {
 	static const struct rsk_raw_pma nothing;
+	static const struct rsk_raw_tls no_tls;
 	const struct rsk_raw_pma *raw = b->raw->pma ? b->raw->pma : &nothing;
+	const struct rsk_raw_tls *tls = raw->tls ? raw->tls : &no_tls;
 	struct rsk_conf_pma *p = &b->c->daemon.pma;
 	int rc;
 
@@ -57,6 +61,13 @@ int rsk_conf_build_pma(struct rsk_conf_build *b)
 		rc = rsk_conf_take_prefixes(b, "pma", "allow", &raw->allow, &p->allow, &p->n_allow);
 	if (rc == 0)
 		rc = rsk_conf_take_addr(b, "pma.central", raw->central, &p->central);
+	if (rc == 0)
+		rc = rsk_conf_take_text(b, "pma", "tls.ca", tls->ca, true, &p->tls.ca);
+	if (rc == 0)
+		rc = rsk_conf_take_text(b, "pma", "tls.certificate", tls->certificate, true,
+					&p->tls.certificate);
+	if (rc == 0)
+		rc = rsk_conf_take_text(b, "pma", "tls.key", tls->key, true, &p->tls.key);
 #define TAKE(name, key, field, kind, least, most)                                                  \
 	if (rc == 0)                                                                               \
 		rc = rsk_conf_take(b, "pma", key, raw->name, RSK_CONF_##kind, least, most,         \

@@ -230,6 +230,12 @@ static const cyaml_schema_field_t client_fields[] = { TEXT("central", struct rsk
 #undef FIELD
 							      CYAML_FIELD_END };
 
+#define T struct rsk_raw_tls
+static const cyaml_schema_field_t tls_fields[] = { TEXT("ca", T, ca),
+						   TEXT("certificate", T, certificate),
+						   TEXT("key", T, key), CYAML_FIELD_END };
+#undef T
+
 static const cyaml_strval_t pma_modes[] = { { "local", RSK_CONF_PMA_LOCAL + 1 },
 					    { "central", RSK_CONF_PMA_CENTRAL + 1 },
 					    { "both", RSK_CONF_PMA_BOTH + 1 } };
@@ -238,6 +244,7 @@ static const cyaml_schema_field_t pma_fields[] = {
 	TEXTS("listen", struct rsk_raw_pma, listen),
 	TEXTS("allow", struct rsk_raw_pma, allow),
 	TEXT("central", struct rsk_raw_pma, central),
+	SECTION("tls", struct rsk_raw_pma, tls, tls_fields),
 	CYAML_FIELD_ENUM("mode", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, struct rsk_raw_pma, mode,
 			 pma_modes, CYAML_ARRAY_LEN(pma_modes)),
 	CYAML_FIELD_ENUM("if-silent", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, struct rsk_raw_pma,
@@ -247,12 +254,6 @@ static const cyaml_schema_field_t pma_fields[] = {
 #undef FIELD
 		CYAML_FIELD_END
 };
-
-#define T struct rsk_raw_tls
-static const cyaml_schema_field_t tls_fields[] = { TEXT("ca", T, ca),
-						   TEXT("certificate", T, certificate),
-						   TEXT("key", T, key), CYAML_FIELD_END };
-#undef T
 
 #define K struct rsk_raw_cluster
 static const cyaml_schema_field_t cluster_fields[] = {

@@ -139,18 +139,19 @@ struct rsk_raw_client {
 	RSK_CONF_CLIENT(RSK_RAW_FIELD)
 };
 
+struct rsk_raw_tls {
+	char *ca, *certificate, *key;
+};
+
 struct rsk_raw_pma {
 	struct rsk_raw_list listen, allow;
+	struct rsk_raw_tls *tls;
 	char *central;
 	unsigned int mode; /* enum rsk_conf_pma_mode + 1; 0: absent */
 	bool local_if_silent;
 	RSK_CONF_PMA(RSK_RAW_FIELD)
 };
 #undef RSK_RAW_FIELD
-
-struct rsk_raw_tls {
-	char *ca, *certificate, *key;
-};
 
 struct rsk_raw_cluster {
 	struct rsk_raw_list etcd;

@@ -212,13 +212,23 @@ static int open_pma(struct rsk_daemon *d, char *error, size_t n)
 	struct rsk_conf_pma *pma = &d->settings.pma;
 	int rc = 0;
 
+	if (pma->tls.ca && (pma->n_listen || pma->central.port)) {
+		char why[512];
+
+		d->tls = rsk_tls_new(&pma->tls, why, sizeof(why));
+		if (!d->tls) {
+			snprintf(error, n, "pma.tls: %s", why);
+			return -EINVAL;
+		}
+	}
 	if (pma->n_listen)
-		rc = rsk_pma_serve_open(&d->serve_pma, d->base, d->pma, pma, on_batch, d);
+		rc = rsk_pma_serve_open(&d->serve_pma, d->base, d->pma, pma, d->tls, on_batch, d);
 	if (rc < 0)
 		return fail(error, n, rc, "pma.listen", "");
 	pma->ask.boot = rsk_random_u64();
 	if (pma->central.port)
-		rc = rsk_pma_link_open(&d->link, d->base, d->pma, &d->load, pma, d->settings.node);
+		rc = rsk_pma_link_open(&d->link, d->base, d->pma, &d->load, pma, d->tls,
+				       d->settings.node);
 	return rc < 0 ? fail(error, n, rc, "pma.central", "") : 0;
 }
 
@@ -367,6 +377,8 @@ void rsk_daemon_close(struct rsk_daemon *d)
 	rsk_agent_fini(&d->agent);
 	rsk_pma_link_close(&d->link);
 	rsk_pma_serve_close(&d->serve_pma);
+	rsk_tls_free(d->tls);
+	d->tls = NULL;
 	rsk_state_close(&d->state);
 	rsk_local_close(&d->local);
 	if (d->pmsp.ops)

@@ -37,10 +37,10 @@ class Certificates:
                 "-nodes", "-keyout", self.key, "-out", self.ca, "-subj", f"/CN={name}",
                 "-days", "2")
 
-    def sign(self, name, address=None):
+    def sign(self, name, address=None, dns="client"):
         """Returns the paths of a certificate and its key."""
         path = self.t.path(f"{self.name}-{name}")
-        extra = f"subjectAltName=IP:{address}" if address else "subjectAltName=DNS:client"
+        extra = "subjectAltName=" + (f"IP:{address}" if address else f"DNS:{dns}")
         with open(f"{path}.ext", "w") as file:
             file.write(f"{extra}\nextendedKeyUsage=serverAuth,clientAuth\n")
         openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",

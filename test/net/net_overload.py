@@ -83,44 +83,5 @@ def low_priorities_leave_a_node(t):
     t.kill(busy)
 
 
-@case(timeout=90)
-def a_service_carries_too_little(t):
-    """Its real transactions, between processes of this host: too few, then enough."""
-    a, b = Lab(t, 2).hosts
-    services = [{"name": "low", "ports": [str(SERVICE + 1)], "priority": 1},
-                {"name": "main", "ports": [str(SERVICE)], "priority": 5,
-                 "transactions-wanted": 100}]
-    b.start(**serving(b, services=services, overload={"refuse-below-priority": 2}))
-    a.start(**asking(a))
-    server, client = b.peer().listen(SERVICE), b.peer()
-    client.connect(server)
-    number = iter(range(1, 1000))
-
-    def heard():
-        return events(b)["service-below"], events(b)["service-relief"]
-
-    def low():
-        return a.map(b, SERVICE + 1, cp_port=next(number))["outcome"]
-
-    def carry(at_once, until):
-        """Exchanges by the tenth of a second, until that is heard."""
-        def some():
-            for _ in range(at_once):
-                client.exchange(server, 100)
-            return heard() == until
-        t.until(some, 30, f"events {until}")
-    t.equal(low(), "mapped", "before")
-    carry(4, (1, 0))
-    t.equal((low(), heard()), ("refused", (1, 0)), "while it carries too little")
-    t.check("rsockd_node_overloaded 1" in b.get("/metrics"), "the metrics")
-    carry(100, (1, 1))
-    t.equal(low(), "mapped", "when it carries enough")
-    t.equal(b.daemon.err().splitlines(),
-            ["rsockd: main carries fewer transactions than wanted",
-             "rsockd: this node has too much to do",
-             "rsockd: main carries what is wanted, or is idle",
-             "rsockd: this node has less to do again"], "the log")
-
-
 if __name__ == "__main__":
     sys.exit(main())

@@ -49,6 +49,9 @@ static const struct {
 	{ "pma: {central: '10.0.0.1:1'}\nnode: "
 	  "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn",
 	  "node: longer than 63 bytes" },
+	{ "pma: {tls: {ca: /a, key: /b}}", "pma: tls: ca, certificate and key are needed" },
+	{ "pma: {tls: {ca: /a, certificate: b, key: /c}}",
+	  "tls.certificate: \"b\" is not an absolute path" },
 	{ "overload: {load: 0}", "overload: load: \"0\" is not a part above 0" },
 	{ "overload: {device-load: full}", "overload: device-load: \"full\"" },
 	{ "overload: {load: 1, refuse-below-priority: 8}", "is not within 1 and 7" },

@@ -110,7 +110,7 @@ Test(pma_serve, without_memory)
 
 	base = event_base_new();
 	at.port = port = free_port();
-	cr_assert_eq(rsk_pma_serve_open(&server, base, pma, &conf, after, NULL), 0);
+	cr_assert_eq(rsk_pma_serve_open(&server, base, pma, &conf, NULL, after, NULL), 0);
 	cr_assert_eq(report(REPORT), HTTP_OK);
 	cr_assert_eq(report("{}"), HTTP_BADREQUEST);
 	cr_assert_eq(server.count.malformed, 1);

@@ -71,7 +71,12 @@ static void on_answer(struct evhttp_request *req, void *arg)
 	else if (!body || !take(l, body, now))
 		rsk_ask_failed(&l->ask, now);
 	json_decref(body);
-	rsk_pma_link_arm(l);
+	l->is_over |= !req || !status;
+	/* The next message may need another connection, and this is a callback of the last one. */
+	if (l->tls)
+		event_active(l->timer, EV_TIMEOUT, 0);
+	else
+		rsk_pma_link_arm(l);
 }
 
 static void hang_up(struct rsk_pma_link *l)
@@ -144,12 +149,34 @@ static json_t *message(struct rsk_pma_link *l, enum rsk_ask_kind kind, size_t n,
 	return rsk_pma_json_ids(&who, l->items, n);
 }
 
+static void on_closed(struct evhttp_connection *connection, void *arg)
+{
+	struct rsk_pma_link *l = arg;
+
+	l->is_over = true;
+}
+
+/* Not within a callback of the connection: it may free it. */
 static struct evhttp_connection *connection(struct rsk_pma_link *l)
 {
+	struct bufferevent *secured = NULL;
+
+	if (l->tls && l->is_over)
+		hang_up(l);
+	l->is_over = false;
+	if (!l->connection && l->tls) {
+		secured = rsk_tls_connecting(l->tls, l->base, &l->central_agent);
+		if (!secured)
+			return NULL;
+	}
 	if (!l->connection)
-		l->connection =
-			evhttp_connection_base_new(l->base, NULL, l->host, l->central_agent.port);
+		l->connection = evhttp_connection_base_bufferevent_new(l->base, NULL, secured,
+								       l->host,
+								       l->central_agent.port);
+	if (!l->connection && secured)
+		bufferevent_free(secured);
 	if (l->connection) {
+		evhttp_connection_set_closecb(l->connection, on_closed, l);
 		evhttp_connection_set_max_body_size(l->connection, RSK_PMA_JSON_MOST);
 		evhttp_connection_set_max_headers_size(l->connection, 8192);
 	}
@@ -225,11 +252,13 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 /* ---- start and end ---- */
 
 int rsk_pma_link_open(struct rsk_pma_link *l, struct event_base *base, struct rsk_pma *pma,
-		      struct rsk_load *load, const struct rsk_conf_pma *conf, const char *node)
+		      struct rsk_load *load, const struct rsk_conf_pma *conf, struct rsk_tls *tls,
+		      const char *node)
 {
 	*l = (struct rsk_pma_link){ .base = base,
 				    .pma = pma,
 				    .load = load,
+				    .tls = tls,
 				    .mode = conf->mode,
 				    .local_if_silent = conf->local_if_silent,
 				    .central_agent = conf->central };

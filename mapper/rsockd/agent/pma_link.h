@@ -13,6 +13,7 @@
 #include "conf.h"
 #include "load.h"
 #include "pma_ask.h"
+#include "tls.h"
 
 /* Owns its connection and the state machine; borrows the policy agent. */
 struct rsk_pma_link {
@@ -26,15 +27,21 @@ struct rsk_pma_link {
 	char node_text[RSK_ASK_NAME];
 	char host[48];
 	struct rsk_pm_addr central_agent;
+	struct rsk_tls *tls; /* borrowed; NULL: without */
 	struct evhttp_connection *connection;
+	bool is_over;		      /* the connection was closed; TLS cannot begin again on it */
 	struct evhttp_request *going; /* the request in flight; NULL: none */
 	struct event *timer, *overdue;
 	struct rsk_ask_item *items; /* RSK_ASK_IDS of them: the message that is being built */
 };
 
-/* @conf names a central agent; @node is copied; @load is borrowed. Returns 0 or -ENOMEM. */
+/*
+ * @conf names a central agent; @node is copied; @load and @tls (or NULL) are borrowed. Returns 0 or
+ * -ENOMEM.
+ */
 int rsk_pma_link_open(struct rsk_pma_link *l, struct event_base *base, struct rsk_pma *pma,
-		      struct rsk_load *load, const struct rsk_conf_pma *conf, const char *node);
+		      struct rsk_load *load, const struct rsk_conf_pma *conf, struct rsk_tls *tls,
+		      const char *node);
 void rsk_pma_link_close(struct rsk_pma_link *l);
 
 /* Sends what is due and sets the timer. Called after each input to the state machine. */

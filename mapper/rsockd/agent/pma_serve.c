@@ -72,18 +72,34 @@ static bool is_allowed(const struct rsk_pma_serve *s, struct evhttp_request *req
 }
 
 /*
+ * A host of the list may speak for any node; with TLS, only for one that its certificate names.
+ * False: sets *status.
+ */
+static bool may_speak(const struct rsk_pma_serve *s, struct evhttp_request *req, const char *node,
+		      int *status)
+{
+	struct evhttp_connection *conn = evhttp_request_get_connection(req);
+
+	if (!s->tls || (conn && rsk_tls_names(evhttp_connection_get_bufferevent(conn), node)))
+		return true;
+	*status = FORBIDDEN;
+	return false;
+}
+
+/*
  * ---- messages: each function returns the answer, or NULL and sets *status, which is
  * HTTP_BADREQUEST before; HTTP_INTERNAL: no memory ----
  */
 
-static json_t *take_decide(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
+static json_t *take_decide(struct rsk_pma_serve *s, struct evhttp_request *req, json_t *body,
+			   uint64_t now, int *status)
 {
 	struct rsk_ask_item items[RSK_ASK_BATCH];
 	struct rsk_central_node *node;
 	struct rsk_pma_speaker who;
 	int n = rsk_pma_json_take_questions(body, &who, items);
 
-	if (n < 0)
+	if (n < 0 || !may_speak(s, req, who.node, status))
 		return NULL;
 	*status = UNKNOWN_NODE;
 	node = rsk_central_find(&s->central_agent, who.node, who.boot);
@@ -99,7 +115,8 @@ static json_t *take_decide(struct rsk_pma_serve *s, json_t *body, uint64_t now, 
 	return rsk_pma_json_answers(items, (size_t)n);
 }
 
-static json_t *take_ids(struct rsk_pma_serve *s, json_t *body, int *status,
+static json_t *take_ids(struct rsk_pma_serve *s, struct evhttp_request *req, json_t *body,
+			int *status,
 			void (*each)(struct rsk_central *, struct rsk_central_node *, uint64_t))
 {
 	uint64_t ids[RSK_ASK_IDS];
@@ -107,7 +124,7 @@ static json_t *take_ids(struct rsk_pma_serve *s, json_t *body, int *status,
 	struct rsk_pma_speaker who;
 	int n = rsk_pma_json_take_ids(body, &who, ids);
 
-	if (n < 0)
+	if (n < 0 || !may_speak(s, req, who.node, status))
 		return NULL;
 	*status = UNKNOWN_NODE;
 	node = rsk_central_find(&s->central_agent, who.node, who.boot);
@@ -119,17 +136,20 @@ static json_t *take_ids(struct rsk_pma_serve *s, json_t *body, int *status,
 	return json_object();
 }
 
-static json_t *take_release(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
+static json_t *take_release(struct rsk_pma_serve *s, struct evhttp_request *req, json_t *body,
+			    uint64_t now, int *status)
 {
-	return take_ids(s, body, status, rsk_central_release);
+	return take_ids(s, req, body, status, rsk_central_release);
 }
 
-static json_t *take_confirm(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
+static json_t *take_confirm(struct rsk_pma_serve *s, struct evhttp_request *req, json_t *body,
+			    uint64_t now, int *status)
 {
-	return take_ids(s, body, status, rsk_central_confirm);
+	return take_ids(s, req, body, status, rsk_central_confirm);
 }
 
-static json_t *take_report(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status)
+static json_t *take_report(struct rsk_pma_serve *s, struct evhttp_request *req, json_t *body,
+			   uint64_t now, int *status)
 {
 	struct rsk_central_node *node;
 	struct rsk_pma_speaker who;
@@ -138,7 +158,7 @@ static json_t *take_report(struct rsk_pma_serve *s, json_t *body, uint64_t now, 
 
 	if (n == -ENOMEM)
 		*status = HTTP_INTERNAL;
-	if (n < 0)
+	if (n < 0 || !may_speak(s, req, who.node, status))
 		return NULL;
 	*status = UNKNOWN_NODE;
 	node = rsk_central_report(&s->central_agent, who.node, who.boot, r.resume, r.part, r.last,
@@ -154,7 +174,8 @@ static json_t *take_report(struct rsk_pma_serve *s, json_t *body, uint64_t now, 
 
 static const struct route {
 	const char *path;
-	json_t *(*run)(struct rsk_pma_serve *s, json_t *body, uint64_t now, int *status);
+	json_t *(*run)(struct rsk_pma_serve *s, struct evhttp_request *req, json_t *body,
+		       uint64_t now, int *status);
 } routes[] = {
 	{ "/v1/pma/decide", take_decide },
 	{ "/v1/pma/release", take_release },
@@ -217,10 +238,12 @@ static void on_message(struct evhttp_request *req, void *arg)
 	}
 	body = rsk_pma_json_read(evbuffer_pullup(in, -1), evbuffer_get_length(in));
 	if (body)
-		answer = route->run(s, body, rsk_clock_ns(), &status);
+		answer = route->run(s, req, body, rsk_clock_ns(), &status);
 	json_decref(body);
 	if (answer)
 		reply(req, HTTP_OK, answer);
+	else if (status == FORBIDDEN)
+		refuse(req, status, "the certificate does not name this node");
 	else if (status == UNKNOWN_NODE)
 		refuse(req, status, "say first what is held");
 	else if (status == HTTP_SERVUNAVAIL)
@@ -230,14 +253,24 @@ static void on_message(struct evhttp_request *req, void *arg)
 	else
 		refuse(req, status, "this is no message of a policy agent");
 	s->count.malformed += !answer && status == HTTP_BADREQUEST;
+	s->count.refused += !answer && status == FORBIDDEN;
 	arm(s);
 	s->after(s->ctx);
 }
 
 /* ---- start and end ---- */
 
+/* Without memory it is a plain connection, whose messages are refused: may_speak(). */
+static struct bufferevent *accepting(struct event_base *base, void *arg)
+{
+	struct rsk_pma_serve *s = arg;
+
+	return rsk_tls_accepting(s->tls, base);
+}
+
 int rsk_pma_serve_open(struct rsk_pma_serve *s, struct event_base *base, struct rsk_pma *pma,
-		       const struct rsk_conf_pma *conf, void (*after)(void *ctx), void *ctx)
+		       const struct rsk_conf_pma *conf, struct rsk_tls *tls,
+		       void (*after)(void *ctx), void *ctx)
 {
 	char ip[INET6_ADDRSTRLEN];
 
@@ -255,6 +288,9 @@ int rsk_pma_serve_open(struct rsk_pma_serve *s, struct event_base *base, struct 
 	evhttp_set_max_headers_size(s->http, HEADERS_MOST);
 	evhttp_set_timeout(s->http, IDLE_S + 2 * (int)(conf->central_agent.lost_ns / 1000000000u));
 	evhttp_set_gencb(s->http, on_message, s);
+	s->tls = tls;
+	if (tls)
+		evhttp_set_bevcb(s->http, accepting, s);
 	for (size_t i = 0; i < conf->n_listen; i++) {
 		const struct rsk_pm_addr *at = &conf->listen[i];
 

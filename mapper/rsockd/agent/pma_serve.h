@@ -17,14 +17,17 @@
 
 #include "conf.h"
 #include "pma_central.h"
+#include "tls.h"
 
 struct rsk_pma_serve_counters {
-	uint64_t messages, refused, malformed; /* refused: the sender is not an allowed host */
+	/* refused: the sender is not an allowed host, or its certificate has another name */
+	uint64_t messages, refused, malformed;
 };
 
 /* Owns its sockets and the state machine. */
 struct rsk_pma_serve {
 	struct evhttp *http;
+	struct rsk_tls *tls; /* borrowed; NULL: without */
 	struct event *timer;
 	struct rsk_central central_agent;
 	const struct rsk_conf_prefix *allow; /* borrowed from the configuration in force */
@@ -34,9 +37,10 @@ struct rsk_pma_serve {
 	struct rsk_pma_serve_counters count;
 };
 
-/* Listens at the configured addresses. Returns 0 or -errno. */
+/* Listens at the configured addresses; @tls: NULL, or borrowed. Returns 0 or -errno. */
 int rsk_pma_serve_open(struct rsk_pma_serve *s, struct event_base *base, struct rsk_pma *pma,
-		       const struct rsk_conf_pma *conf, void (*after)(void *ctx), void *ctx);
+		       const struct rsk_conf_pma *conf, struct rsk_tls *tls,
+		       void (*after)(void *ctx), void *ctx);
 void rsk_pma_serve_close(struct rsk_pma_serve *s);
 
 /*

@@ -50,6 +50,7 @@ struct rsk_daemon {
 	struct rsk_ports ports;
 	struct rsk_load load;
 	struct rsk_agent agent;
+	struct rsk_tls *tls; /* of the next two; NULL: none */
 	/* connection to the central policy agent, if there is one */
 	struct rsk_pma_link link;
 	/* server for local policy agents, if this is the central one */
