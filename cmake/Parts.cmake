@@ -10,7 +10,7 @@
 option(RSOCK_BUILD_VERBS
 	"build librsock-verbs.so, the fabric between hosts (needs libibverbs, librdmacm)" ON)
 option(RSOCK_BUILD_DAEMON
-	"build rsockd (needs libcyaml, libmnl, libevent, jansson, libseccomp; libcurl, OpenSSL headers)"
+	"build rsockd (needs libcyaml, libmnl, libevent, jansson, libseccomp, curl, OpenSSL)"
 	ON)
 option(RSOCK_BUILD_TOOLS
 	"build rsock and the benchmarks (needs libcyaml, libmnl, jansson, ncurses)" ON)
