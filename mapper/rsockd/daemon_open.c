@@ -270,9 +270,14 @@ static int open_sockets(struct rsk_daemon *d, char *error, size_t n)
 /* A missing directory is reported only if the configuration names it. */
 static int open_state(struct rsk_daemon *d)
 {
-	char note[512];
-	int rc = rsk_state_open(&d->state, d->base, d->settings.state, &d->client.cache, d->pma,
-				note, sizeof(note));
+	char note[512] = "";
+	int rc = rsk_disk_open(&d->disk, d->base, d->settings.state);
+
+	if (rc == 0)
+		rc = rsk_state_open(&d->state, d->base, &d->disk, &d->client.cache, d->pma, note,
+				    sizeof(note));
+	if (rc < 0)
+		return rc;
 
 	if (*note && (d->state.why_not != ENOENT || d->settings.state_is_wanted))
 		fprintf(stderr, "rsockd: %s\n", note);
@@ -328,7 +333,7 @@ int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, si
 	struct rsk_conf *conf;
 	int rc, watched = 0;
 
-	*d = (struct rsk_daemon){ .conf_path = conf_path, .load.fd = -1, .state.dir = -1 };
+	*d = (struct rsk_daemon){ .conf_path = conf_path, .load.fd = -1, .disk.dir = -1 };
 	d->started_ns = rsk_clock_ns();
 	rsk_say_open();
 	rc = open_loop(d);
@@ -373,6 +378,7 @@ int rsk_daemon_run(struct rsk_daemon *d)
 void rsk_daemon_close(struct rsk_daemon *d)
 {
 	rsk_api_close(d);
+	rsk_disk_stop(&d->disk);
 	rsk_cluster_close(d->cluster);
 	rsk_agent_fini(&d->agent);
 	rsk_pma_link_close(&d->link);
@@ -397,11 +403,12 @@ void rsk_daemon_close(struct rsk_daemon *d)
 			event_free(d->signals[i]);
 	if (d->timer)
 		event_free(d->timer);
+	rsk_disk_close(&d->disk);
 	if (d->base)
 		event_base_free(d->base);
 	if (d->pma)
 		rsk_pma_free(d->pma);
 	free(d->conf_text);
 	free(d->document_text);
-	*d = (struct rsk_daemon){ .load.fd = -1, .state.dir = -1 };
+	*d = (struct rsk_daemon){ .load.fd = -1, .disk.dir = -1 };
 }

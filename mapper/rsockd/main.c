@@ -66,7 +66,7 @@ static int serve(const char *path)
 		rc = complain(error);
 	else if (rsk_sandbox_drop(d.settings.user) < 0)
 		rc = complain("cannot give up its rights (is there such a user?)");
-	else if (rsk_state_start(&d.state, rsk_sandbox_filter) < 0)
+	else if (rsk_disk_start(&d.disk, rsk_sandbox_filter) < 0)
 		rc = complain("cannot start a thread, or confine it");
 	else if ((d.cluster ? rsk_sandbox_filter_cluster() : rsk_sandbox_filter()) < 0)
 		rc = complain("cannot set its system call filter");

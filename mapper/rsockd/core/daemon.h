@@ -2,7 +2,7 @@
 /*
  * daemon.h - rsockd as a whole: the state machines, the sockets that feed them, and the operator's
  * API. One thread runs one event loop (libevent), in which nothing blocks. Disk writes have a
- * thread of their own (state.h). main.c and the http folder call this.
+ * thread of their own (disk.h). main.c and the http folder call this.
  */
 #ifndef RSK_DAEMON_H
 #define RSK_DAEMON_H
@@ -14,6 +14,7 @@
 #include "cluster.h"
 #include "conf.h"
 #include "devices.h"
+#include "disk.h"
 #include "local.h"
 #include "map.h"
 #include "pm_client.h"
@@ -62,6 +63,7 @@ struct rsk_daemon {
 	struct rsk_traffic traffic;
 	struct evhttp *control, *metrics;
 	struct rsk_guests *control_guests, *metrics_guests;
+	struct rsk_disk disk;
 	struct rsk_state state;
 	uint64_t started_ns;
 	uint64_t reloads, reloads_failed;

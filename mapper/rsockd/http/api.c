@@ -98,10 +98,11 @@ static json_t *listening(const struct rsk_udp *u)
 /* The state that outlives the daemon. */
 static json_t *state_json(const struct rsk_state *s)
 {
-	return json_pack("{s:s?,s:b,s:I,s:I,s:I,s:s?}", "path", s->path, "saved",
-			 s->dir >= 0 && !rsk_state_is_pending(s), "taken", (json_int_t)s->taken,
-			 "writes", (json_int_t)s->writes, "failures", (json_int_t)s->failures,
-			 "error", s->why_not ? strerror(s->why_not) : NULL);
+	return json_pack("{s:s?,s:b,s:I,s:I,s:I,s:s?}", "path", s->disk->path, "saved",
+			 s->disk->dir >= 0 && !rsk_state_is_pending(s), "taken",
+			 (json_int_t)s->taken, "writes", (json_int_t)s->writes, "failures",
+			 (json_int_t)s->failures, "error",
+			 s->why_not ? strerror(s->why_not) : NULL);
 }
 
 /* Adds the member "cluster", if there is one; takes and returns the reference. */
