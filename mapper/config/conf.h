@@ -79,6 +79,8 @@ struct rsk_conf_cluster {
 	const char *user, *password_file;
 	uint64_t timeout_ns; /* of one call */
 	uint64_t lease_ns;   /* of this host's entry among the members; whole seconds */
+	/* How long a document is in force while etcd is not heard; UINT64_MAX: without limit */
+	uint64_t expire_ns;
 };
 
 #define RSK_CONF_ANY_USER UINT32_MAX

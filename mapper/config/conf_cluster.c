@@ -14,6 +14,7 @@
 #define ENDPOINTS_MOST 16
 #define PREFIX_MOST 200
 #define SECOND_NS 1000000000ull
+#define HOUR_NS (3600 * SECOND_NS)
 
 /* The end of a host's name or IPv4 address. */
 static const char *end_of_name(const char *p)
@@ -91,6 +92,17 @@ static int take_prefix(struct rsk_conf_build *b, const char *text, struct rsk_co
 	return k->prefix ? 0 : -ENOMEM;
 }
 
+static int take_expire(struct rsk_conf_build *b, const char *text, struct rsk_conf_cluster *k)
+{
+	k->expire_ns = 24 * HOUR_NS;
+	if (text && strcmp(text, "lasting") == 0) {
+		k->expire_ns = UINT64_MAX;
+		return 0;
+	}
+	return rsk_conf_take(b, "cluster", "expire", text, RSK_CONF_TIME, 2 * SECOND_NS,
+			     365 * 24 * HOUR_NS, &k->expire_ns);
+}
+
 static int check(struct rsk_conf_build *b, const struct rsk_conf_cluster *k)
 {
 	bool all_tls = true, any_tls = false;
@@ -147,6 +159,8 @@ int rsk_conf_build_cluster(struct rsk_conf_build *b)
 	if (rc == 0)
 		rc = rsk_conf_take(b, "cluster", "lease", raw->lease, RSK_CONF_TIME, 2 * SECOND_NS,
 				   600 * SECOND_NS, &k->lease_ns);
+	if (rc == 0)
+		rc = take_expire(b, raw->expire, k);
 	/* etcd has leases of whole seconds. */
 	k->lease_ns = (k->lease_ns + SECOND_NS - 1) / SECOND_NS * SECOND_NS;
 	return rc < 0 ? rc : check(b, k);

@@ -264,6 +264,7 @@ static const cyaml_schema_field_t cluster_fields[] = {
 	TEXT("password-file", K, password_file),
 	TEXT("timeout", K, timeout),
 	TEXT("lease", K, lease),
+	TEXT("expire", K, expire),
 	SECTION("tls", K, tls, tls_fields),
 	CYAML_FIELD_END
 };

@@ -155,7 +155,7 @@ struct rsk_raw_pma {
 
 struct rsk_raw_cluster {
 	struct rsk_raw_list etcd;
-	char *prefix, *user, *password_file, *timeout, *lease;
+	char *prefix, *user, *password_file, *timeout, *lease, *expire;
 	struct rsk_raw_tls *tls;
 };
 

@@ -267,7 +267,7 @@ static int open_sockets(struct rsk_daemon *d, char *error, size_t n)
 	return open_pma(d, error, n);
 }
 
-/* A missing directory is reported only if the configuration names it. */
+/* A missing directory is reported only if the configuration names it, or there is a cluster. */
 static int open_state(struct rsk_daemon *d)
 {
 	char note[512] = "";
@@ -279,7 +279,8 @@ static int open_state(struct rsk_daemon *d)
 	if (rc < 0)
 		return rc;
 
-	if (*note && (d->state.why_not != ENOENT || d->settings.state_is_wanted))
+	if (*note && (d->state.why_not != ENOENT || d->settings.state_is_wanted ||
+		      d->settings.cluster.n_endpoints))
 		fprintf(stderr, "rsockd: %s\n", note);
 	return rc;
 }
@@ -320,8 +321,8 @@ static int open_cluster(struct rsk_daemon *d, char *error, size_t n)
 
 	if (!d->settings.cluster.n_endpoints)
 		return 0;
-	d->cluster = rsk_cluster_open(d->base, &d->settings, d->pma, rsk_daemon_document, d, why,
-				      sizeof(why));
+	d->cluster = rsk_cluster_open(d->base, &d->disk, &d->settings, d->pma, rsk_daemon_document,
+				      d, why, sizeof(why));
 	if (d->cluster)
 		return 0;
 	snprintf(error, n, "the cluster: %s", why);
@@ -369,6 +370,8 @@ int rsk_daemon_run(struct rsk_daemon *d)
 {
 	int rc;
 
+	if (d->cluster)
+		rsk_document_start(&d->cluster->document);
 	rsk_notify("READY=1");
 	rc = event_base_dispatch(d->base);
 	rsk_notify("STOPPING=1");

@@ -23,7 +23,7 @@ def document(port=SHARED, **more):
 
 def member(host, *urls, **more):
     """A host's own configuration, with a cluster."""
-    keys = {key: more.pop(key) for key in ("tls", "user", "password-file", "timeout")
+    keys = {key: more.pop(key) for key in ("tls", "user", "password-file", "timeout", "expire")
             if key in more}
     return serving(host, cluster={"etcd": list(urls), "prefix": PREFIX, **keys}, **more)
 
@@ -204,8 +204,8 @@ def etcd_goes_and_comes_back(t):
     has(t, b, SHARED)
     b.daemon.popen.terminate()
     t.wait(b.daemon)
-    b.restart()  # without etcd: its own file is in force
-    has(t, b, SERVICE)
+    b.restart()  # without etcd: see net_expire.py
+    has(t, b, SHARED)
     etcd.start()
     second = etcd.put(document(7001))
     for host in (a, b):
@@ -322,7 +322,7 @@ def several_endpoints(t):
         a.ask("POST", "/v1/policy/push", {"text": document()})))
     thread.start()
     for _ in range(5):
-        has(t, a, SERVICE)
+        has(t, a, 7001)
     t.check(thread.is_alive(), "the daemon waited for etcd")
     thread.join()
     t.equal(got[0][0], 503, got)
@@ -409,7 +409,8 @@ def a_document_that_is_too_large(t):
     t.stop(a.daemon)
     a.restart()
     t.until(lambda: "larger" in (state(a)["refused"] or ""), 10, "it to be refused at the start")
-    has(t, a, SERVICE)
+    t.equal(state(a)["revision"], good, "the last one was kept")
+    has(t, a, SHARED)
     revision = push(a, document(7001))
     runs(t, a, revision)
     t.equal(state(a)["refused"], None, "it was replaced")

@@ -8,6 +8,7 @@ import signal
 import sys
 
 import net_cluster
+import net_expire
 import net_hotplug
 import net_local
 import net_members
@@ -65,6 +66,9 @@ SCENARIOS = (
     net_cluster.etcd_goes_and_comes_back,
     net_cluster.answers_of_something_else,
     net_cluster.certificates,
+    net_expire.a_start_without_etcd,
+    net_expire.what_the_host_does_not_accept,
+    net_expire.a_document_that_is_deleted,
     net_members.each_is_seen_with_its_revision,
     net_members.one_that_is_stopped_disappears_and_comes_back,
     net_members.a_name_is_held_by_one,

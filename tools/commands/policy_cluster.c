@@ -284,10 +284,26 @@ int policy_diff(const struct asked *q)
 
 /* ---- show ---- */
 
+/* How long the document stays in force without etcd. */
+static void show_expiry(const json_t *contact, const json_t *expire)
+{
+	long long left = json_integer_value(expire) - json_integer_value(contact);
+
+	if (json_is_integer(contact))
+		printf("etcd was last heard %lld s ago; ", json_integer_value(contact));
+	else
+		printf("it is not known when etcd was last heard; ");
+	if (json_is_integer(expire))
+		printf("the document expires in %lld s\n", left > 0 ? left : 0);
+	else
+		printf("the document does not expire\n");
+}
+
 void policy_show_cluster(const json_t *cluster)
 {
 	const char *refused = json_string_value(json_object_get(cluster, "refused"));
 	const char *error = json_string_value(json_object_get(cluster, "error"));
+	const char *kept_error = json_string_value(json_object_get(cluster, "kept_error"));
 	const char *member =
 		json_string_value(json_object_get(json_object_get(cluster, "member"), "error"));
 	long long running = json_integer_value(json_object_get(cluster, "revision"));
@@ -296,6 +312,9 @@ void policy_show_cluster(const json_t *cluster)
 		return;
 	if (running)
 		printf("\ncluster: revision %lld is in force; ", running);
+	else if (json_is_true(json_object_get(cluster, "expired")))
+		printf("\ncluster: the document has expired, and this host's own configuration is "
+		       "in force; ");
 	else
 		printf("\ncluster: this host's own configuration is in force; ");
 	printf("the newest is %lld; etcd (%s) is %s\n",
@@ -306,6 +325,11 @@ void policy_show_cluster(const json_t *cluster)
 		printf("refused: %s\n", refused);
 	if (error)
 		printf("etcd: %s\n", error);
+	if (error && running)
+		show_expiry(json_object_get(cluster, "last_contact_s"),
+			    json_object_get(cluster, "expire_s"));
+	if (kept_error)
+		printf("the document is not kept for a start without etcd: %s\n", kept_error);
 	if (member)
 		printf("not among the members: %s\n", member);
 }

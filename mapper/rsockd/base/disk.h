@@ -65,7 +65,7 @@ void rsk_disk_close(struct rsk_disk *d);
 int rsk_disk_read(const struct rsk_disk *d, const char *name, size_t most, uint8_t **out,
 		  size_t *n);
 
-/* @f has its names, @done and @ctx; the rest is zero. It stays there until rsk_disk_close(). */
+/* @f has its names, @done and @ctx; the rest is zero. It stays there until rsk_disk_stop(). */
 void rsk_disk_add(struct rsk_disk *d, struct rsk_disk_file *f);
 /* True: the bytes are the writer's now. False: it is still busy with this file, or not there. */
 bool rsk_disk_write(struct rsk_disk_file *f, uint8_t *bytes, size_t n);

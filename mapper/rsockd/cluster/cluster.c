@@ -19,7 +19,7 @@ static int take_document(void *ctx, const char *text, size_t bytes, bool apply, 
 	return rc;
 }
 
-static int open_all(struct rsk_cluster *c, struct event_base *base,
+static int open_all(struct rsk_cluster *c, struct event_base *base, struct rsk_disk *disk,
 		    const struct rsk_conf_daemon *conf, const struct rsk_pma *pma)
 {
 	const struct rsk_conf_cluster *k = &conf->cluster;
@@ -27,15 +27,15 @@ static int open_all(struct rsk_cluster *c, struct event_base *base,
 
 	rsk_member_list_init(&c->list, c->etcd, k->prefix, &c->document);
 	if (rc == 0)
-		rc = rsk_document_open(&c->document, base, c->etcd, k->prefix, take_document, c);
+		rc = rsk_document_open(&c->document, base, c->etcd, disk, k, take_document, c);
 	return rc < 0 ?
 		       rc :
 		       rsk_member_open(&c->member, base, c->etcd, k->prefix, k->lease_ns, &c->self);
 }
 
-struct rsk_cluster *rsk_cluster_open(struct event_base *base, const struct rsk_conf_daemon *conf,
-				     const struct rsk_pma *pma, rsk_document_take *take, void *ctx,
-				     char *error, size_t n)
+struct rsk_cluster *rsk_cluster_open(struct event_base *base, struct rsk_disk *disk,
+				     const struct rsk_conf_daemon *conf, const struct rsk_pma *pma,
+				     rsk_document_take *take, void *ctx, char *error, size_t n)
 {
 	struct rsk_cluster *c = calloc(1, sizeof(*c));
 
@@ -46,7 +46,7 @@ struct rsk_cluster *rsk_cluster_open(struct event_base *base, const struct rsk_c
 	c->take = take;
 	c->ctx = ctx;
 	c->etcd = rsk_etcd_new(base, &conf->cluster, error, n);
-	if (c->etcd && open_all(c, base, conf, pma) == 0)
+	if (c->etcd && open_all(c, base, disk, conf, pma) == 0)
 		return c;
 	if (c->etcd)
 		snprintf(error, n, "no memory");

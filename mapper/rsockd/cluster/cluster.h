@@ -24,12 +24,12 @@ struct rsk_cluster {
 
 /*
  * Opens the connection to etcd, starts to read and watch the cluster's document, and registers this
- * host as a member. @take is called from the event loop. @pma is borrowed until the cluster is
- * closed. NULL: @error has a line for the operator. Blocks.
+ * host as a member. @take is called from the event loop, and by rsk_document_start(). @disk and
+ * @pma are borrowed until the cluster is closed. NULL: @error has a line for the operator. Blocks.
  */
-struct rsk_cluster *rsk_cluster_open(struct event_base *base, const struct rsk_conf_daemon *conf,
-				     const struct rsk_pma *pma, rsk_document_take *take, void *ctx,
-				     char *error, size_t n);
+struct rsk_cluster *rsk_cluster_open(struct event_base *base, struct rsk_disk *disk,
+				     const struct rsk_conf_daemon *conf, const struct rsk_pma *pma,
+				     rsk_document_take *take, void *ctx, char *error, size_t n);
 /* @c NULL: nothing. Open operations are not answered. */
 void rsk_cluster_close(struct rsk_cluster *c);
 

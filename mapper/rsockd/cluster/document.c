@@ -15,7 +15,9 @@
 #include "random.h"
 #include "say.h"
 
-#define CHECK_S 10
+#define SECOND_NS 1000000000ull
+#define CHECK_MOST_NS (10 * SECOND_NS)
+#define CHECK_PART 3u /* of the time after which a document expires */
 /* Base64, and what is around it */
 #define ANSWER_MOST (RSK_CONF_DOCUMENT_MOST / 3 * 4 + 8192)
 
@@ -42,8 +44,8 @@ static void stop(struct rsk_document *d)
 
 static void after_ns(struct rsk_document *d, uint64_t ns)
 {
-	const struct timeval tv = { .tv_sec = (time_t)(ns / 1000000000u),
-				    .tv_usec = (suseconds_t)(ns % 1000000000u / 1000) };
+	const struct timeval tv = { .tv_sec = (time_t)(ns / SECOND_NS),
+				    .tv_usec = (suseconds_t)(ns % SECOND_NS / 1000) };
 
 	event_add(d->timer, &tv);
 }
@@ -68,8 +70,10 @@ static void failed(struct rsk_document *d, const char *why)
 	if (d->is_reached || !*d->why_unreached) {
 		d->count.outages++;
 		rsk_say("etcd is not reached: %s; %s", line,
-			d->running ? "the last document stays in force" :
-				     "this host's own configuration is in force");
+			!d->running ? "this host's own configuration is in force" :
+			d->keep.expire_ns == UINT64_MAX ?
+				      "the last document stays in force" :
+				      "the last document stays in force until it expires");
 	}
 	d->is_reached = false;
 	memcpy(d->why_unreached, line, sizeof(line));
@@ -89,38 +93,168 @@ static void refuse(struct rsk_document *d, uint64_t revision)
 		(unsigned long long)revision, d->why_refused);
 }
 
+/*
+ * Puts this host's own configuration in force alone. Its file was valid when it was read, but the
+ * host's devices may have changed since. Returns 0, or -errno: the document stays in force.
+ */
+static int leave(struct rsk_document *d)
+{
+	char error[400];
+	int rc = d->take(d->ctx, NULL, 0, true, error, sizeof(error));
+
+	if (rc == 0) {
+		*d->why_refused = 0;
+		d->running = 0;
+		d->is_stuck = false;
+		return 0;
+	}
+	snprintf(d->why_refused, sizeof(d->why_refused),
+		 "the document stays in force, since this host's own configuration is wrong: %s",
+		 error);
+	rsk_document_clean(d->why_refused);
+	if (!d->is_stuck)
+		rsk_say("%s", d->why_refused);
+	d->is_stuck = true;
+	return rc;
+}
+
+/* etcd has said what the document is. */
+static void answered(struct rsk_document *d, uint64_t revision)
+{
+	d->is_from_disk = d->is_expired = d->is_stuck = false;
+	d->newest = revision;
+}
+
+/* What is refused leaves nothing for the next start, if nothing is in force. */
+static void refuse_newest(struct rsk_document *d)
+{
+	refuse(d, d->newest);
+	if (!d->running)
+		rsk_document_keep_forget(&d->keep);
+}
+
+/*
+ * There is no document. A deletion is no order: what is in force stays so, unless it is known from
+ * the disk only.
+ */
+static void consider_none(struct rsk_document *d)
+{
+	bool is_from_disk = d->is_from_disk;
+
+	answered(d, 0);
+	*d->why_refused = 0;
+	rsk_document_keep_forget(&d->keep);
+	if (!d->running)
+		return;
+	if (is_from_disk) {
+		if (leave(d) == 0) {
+			rsk_document_keep_leave(&d->keep);
+			rsk_say("the cluster has no document any more; this host's own "
+				"configuration is in force");
+		}
+		return;
+	}
+	snprintf(d->why_refused, sizeof(d->why_refused),
+		 "the document was deleted; the last one stays in force");
+	refuse(d, 0);
+}
+
 /* @kv NULL: there is no document. */
 static void consider(struct rsk_document *d, const struct rsk_etcd_kv *kv)
 {
 	int rc;
 
 	if (!kv) {
-		d->newest = 0;
-		*d->why_refused = 0;
-		if (d->running) {
-			snprintf(d->why_refused, sizeof(d->why_refused),
-				 "the document was deleted; the last one stays in force");
-			refuse(d, 0);
-		}
+		consider_none(d);
 		return;
 	}
-	d->newest = kv->mod_revision;
-	if (d->newest == d->running) {
+	answered(d, kv->mod_revision);
+	/* An etcd that has lost its data gives the same numbers to other documents. */
+	if (d->newest == d->running &&
+	    rsk_document_keep_is(&d->keep, d->newest, kv->value, kv->value_bytes)) {
 		*d->why_refused = 0;
 		return;
 	}
 	rc = d->take(d->ctx, kv->value, kv->value_bytes, true, d->why_refused,
 		     sizeof(d->why_refused));
 	if (rc < 0) {
-		refuse(d, d->newest);
+		refuse_newest(d);
 		return;
 	}
 	*d->why_refused = 0;
 	d->running = d->newest;
 	d->told = UINT64_MAX;
 	d->count.applied++;
+	rsk_document_keep_put(&d->keep, d->running, kv->value, kv->value_bytes);
 	rsk_say("revision %llu of the cluster's document is in force",
 		(unsigned long long)d->running);
+}
+
+/* ---- without etcd ---- */
+
+static int on_expired(void *ctx)
+{
+	struct rsk_document *d = ctx;
+	uint64_t revision = d->running;
+	int rc = leave(d);
+
+	if (rc < 0)
+		return rc;
+	d->is_from_disk = false;
+	d->is_expired = true;
+	d->count.expirations++;
+	rsk_say("etcd was not heard for %llu s: revision %llu of the cluster's document has "
+		"expired; this host's own configuration is in force",
+		(unsigned long long)(d->keep.expire_ns / SECOND_NS), (unsigned long long)revision);
+	return 0;
+}
+
+static void use_kept(struct rsk_document *d)
+{
+	const struct rsk_document_keep *k = &d->keep;
+
+	d->is_from_disk = true;
+	d->newest = k->revision;
+	if (d->take(d->ctx, k->text, k->bytes, true, d->why_refused, sizeof(d->why_refused)) < 0) {
+		refuse(d, d->newest);
+		return;
+	}
+	*d->why_refused = 0;
+	d->running = d->newest;
+	d->told = UINT64_MAX;
+	rsk_document_keep_use(&d->keep);
+	rsk_say("revision %llu of the cluster's document, which was kept, is in force until etcd "
+		"is reached",
+		(unsigned long long)d->running);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct rsk_document *d = arg;
+
+	if (d->is_from_disk && !d->running && !rsk_document_keep_is_over(&d->keep))
+		use_kept(d);
+}
+
+void rsk_document_start(struct rsk_document *d)
+{
+	const char *why;
+	int rc = rsk_document_keep_load(&d->keep, &why);
+
+	if (rc == 0 && d->keep.revision) {
+		use_kept(d);
+	} else if (rc == -ETIME) {
+		d->is_expired = true;
+		rsk_say("revision %llu of the cluster's document, which was kept, has expired%s; "
+			"this host's own configuration is in force",
+			(unsigned long long)d->keep.revision,
+			rsk_document_keep_last_contact_ns(&d->keep) == RSK_DOCUMENT_AGE_UNKNOWN ?
+				", since the time of day was set back" :
+				"");
+	} else if (rc < 0) {
+		rsk_say("%s/" RSK_DOCUMENT_KEEP_FILE ": %s: it is not used",
+			d->keep.file.disk->path, why);
+	}
 }
 
 /* ---- the watch ---- */
@@ -141,6 +275,7 @@ static void on_event(void *ctx, const json_t *result)
 		failed(d, "an event of etcd is not valid");
 		return;
 	}
+	rsk_document_keep_heard(&d->keep);
 	last = a.n ? &a.kvs[a.n - 1] : NULL;
 	d->is_watched |= a.created;
 	if (last)
@@ -176,7 +311,7 @@ static void watch_from(struct rsk_document *d, uint64_t revision)
 
 	d->watch = rsk_etcd_ask(d->etcd, &q);
 	if (d->watch)
-		after_ns(d, CHECK_S * 1000000000ull);
+		after_ns(d, d->check_ns);
 	else
 		failed(d, "no memory");
 }
@@ -208,6 +343,8 @@ static int take(struct rsk_document *d, int rc, const json_t *body, const char *
 	}
 	if (rc < 0)
 		failed(d, why);
+	else
+		rsk_document_keep_heard(&d->keep);
 	return rc;
 }
 
@@ -221,10 +358,10 @@ static void on_revision(void *ctx, int rc, const json_t *body, const char *why)
 	if (take(d, rc, body, why, &a) < 0)
 		return;
 	reached(d);
-	d->newest = a.n ? a.kvs[0].mod_revision : 0;
+	answered(d, a.n ? a.kvs[0].mod_revision : 0);
 	snprintf(d->why_refused, sizeof(d->why_refused), "it is larger than %u bytes",
 		 RSK_CONF_DOCUMENT_MOST);
-	refuse(d, d->newest);
+	refuse_newest(d);
 	watch_from(d, a.revision + 1);
 	rsk_etcd_answer_free(&a);
 }
@@ -262,10 +399,10 @@ static void on_check(void *ctx, int rc, const json_t *body, const char *why)
 		return;
 	if (!d->is_watched)
 		failed(d, "etcd has not begun the watch");
-	else if ((a.n ? a.kvs[0].mod_revision : 0) != d->newest)
+	else if ((a.n ? a.kvs[0].mod_revision : 0) != d->newest || d->is_expired)
 		read_again(d);
 	else
-		after_ns(d, CHECK_S * 1000000000ull);
+		after_ns(d, d->check_ns);
 	rsk_etcd_answer_free(&a);
 }
 
@@ -286,20 +423,30 @@ void rsk_document_retry(struct rsk_document *d)
 		stop(d);
 		after_ns(d, 0);
 	}
+	if (d->is_from_disk && !d->running)
+		event_active(d->again, EV_TIMEOUT, 0);
 }
 
 /* ---- start and end ---- */
 
 int rsk_document_open(struct rsk_document *d, struct event_base *base, struct rsk_etcd *etcd,
-		      const char *prefix, rsk_document_take *take_it, void *ctx)
+		      struct rsk_disk *disk, const struct rsk_conf_cluster *conf,
+		      rsk_document_take *take_it, void *ctx)
 {
-	*d = (struct rsk_document){
-		.base = base, .etcd = etcd, .take = take_it, .ctx = ctx, .told = UINT64_MAX
-	};
-	snprintf(d->current, sizeof(d->current), "%s/config/current", prefix);
-	snprintf(d->history, sizeof(d->history), "%s/config/history/", prefix);
+	uint64_t part = conf->expire_ns / CHECK_PART;
+
+	*d = (struct rsk_document){ .base = base,
+				    .etcd = etcd,
+				    .take = take_it,
+				    .ctx = ctx,
+				    .told = UINT64_MAX,
+				    .check_ns = part < CHECK_MOST_NS ? part : CHECK_MOST_NS };
+	snprintf(d->current, sizeof(d->current), "%s/config/current", conf->prefix);
+	snprintf(d->history, sizeof(d->history), "%s/config/history/", conf->prefix);
 	d->timer = evtimer_new(base, on_timer, d);
-	if (!d->timer)
+	d->again = evtimer_new(base, on_again, d);
+	if (!d->timer || !d->again ||
+	    rsk_document_keep_open(&d->keep, base, disk, conf, on_expired, d) < 0)
 		return -ENOMEM;
 	read_it(d);
 	return 0;
@@ -307,9 +454,12 @@ int rsk_document_open(struct rsk_document *d, struct event_base *base, struct rs
 
 void rsk_document_close(struct rsk_document *d)
 {
-	if (!d->timer)
-		return;
-	stop(d);
-	event_free(d->timer);
-	d->timer = NULL;
+	if (d->timer) {
+		stop(d);
+		event_free(d->timer);
+	}
+	if (d->again)
+		event_free(d->again);
+	rsk_document_keep_close(&d->keep);
+	d->timer = d->again = NULL;
 }

@@ -134,8 +134,8 @@ int rsk_daemon_document(void *ctx, const char *text, size_t bytes, bool apply, c
 			rsk_conf_free(conf);
 		return rc;
 	}
-	copy = malloc(bytes + 1);
-	if (!copy) {
+	copy = text ? malloc(bytes + 1) : NULL;
+	if (text && !copy) {
 		snprintf(error, n, "no memory");
 		return -ENOMEM;
 	}
@@ -144,13 +144,26 @@ int rsk_daemon_document(void *ctx, const char *text, size_t bytes, bool apply, c
 		free(copy);
 		return rc;
 	}
-	memcpy(copy, text, bytes);
+	if (copy)
+		memcpy(copy, text, bytes);
 	free(d->document_text);
 	d->document_text = copy;
 	d->document_bytes = bytes;
 	rsk_daemon_devices(d);
 	rsk_daemon_arm(d);
 	return 0;
+}
+
+/* A document may expire, and this host's own configuration has to be valid then. */
+static int check_own(const struct rsk_daemon *d, const char *text, size_t len, char *error,
+		     size_t n)
+{
+	struct rsk_conf *conf;
+	int rc = rsk_conf_parse_with(text, len, d->devices.found, &conf, error, n);
+
+	if (rc == 0)
+		rsk_conf_free(conf);
+	return rc;
 }
 
 int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
@@ -170,7 +183,9 @@ int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n)
 	if (rc == 0) {
 		const struct texts t = { text, d->document_text, len, d->document_bytes };
 
-		rc = take_conf(d, &t, why, sizeof(why));
+		rc = d->document_text ? check_own(d, text, len, why, sizeof(why)) : 0;
+		if (rc == 0)
+			rc = take_conf(d, &t, why, sizeof(why));
 		if (rc < 0) {
 			snprintf(error, n, "%s: %s", d->conf_path, why);
 			free(text);

@@ -98,7 +98,8 @@ void rsk_daemon_rediscover(struct rsk_daemon *d);
 
 /*
  * Checks a document of the cluster with this host's own configuration and, with @apply, makes both
- * the configuration in force: rsk_document_take of document.h. @ctx is the daemon.
+ * the configuration in force, or with @text NULL the host's own: rsk_document_take of document.h.
+ * @ctx is the daemon.
  */
 int rsk_daemon_document(void *ctx, const char *text, size_t bytes, bool apply, char *error,
 			size_t n);

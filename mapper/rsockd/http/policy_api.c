@@ -10,6 +10,8 @@
 #include "document_ops.h"
 #include "reply.h"
 
+#define SECOND_NS 1000000000ull
+
 /* A request that waits for etcd; one of the last two is not NULL. */
 struct waiting {
 	struct evhttp_request *req;
@@ -189,6 +191,12 @@ static json_t *member_status(const struct rsk_cluster *c)
 			 *c->member.why ? c->member.why : NULL);
 }
 
+/* Whole seconds; null: UINT64_MAX. */
+static json_t *seconds_json(uint64_t ns)
+{
+	return ns == UINT64_MAX ? json_null() : json_integer((json_int_t)(ns / SECOND_NS));
+}
+
 json_t *rsk_policy_status(const struct rsk_daemon *d)
 {
 	const struct rsk_document *doc;
@@ -196,13 +204,18 @@ json_t *rsk_policy_status(const struct rsk_daemon *d)
 	if (!d->cluster)
 		return NULL;
 	doc = &d->cluster->document;
-	return json_pack("{s:I,s:I,s:s?,s:b,s:s?,s:s,s:I,s:o}", "revision",
+	return json_pack("{s:I,s:I,s:s?,s:b,s:s?,s:s,s:I,s:b,s:o,s:o,s:I,s:s?,s:o}", "revision",
 			 (json_int_t)doc->running, "newest", (json_int_t)doc->newest, "refused",
 			 *doc->why_refused ? doc->why_refused : NULL, "reached",
 			 (int)doc->is_reached, "error",
 			 *doc->why_unreached ? doc->why_unreached : NULL, "endpoint",
 			 rsk_etcd_endpoint(d->cluster->etcd), "compactions",
-			 (json_int_t)doc->count.compactions, "member", member_status(d->cluster));
+			 (json_int_t)doc->count.compactions, "expired", (int)doc->is_expired,
+			 "last_contact_s",
+			 seconds_json(rsk_document_keep_last_contact_ns(&doc->keep)), "expire_s",
+			 seconds_json(doc->keep.expire_ns), "kept", (json_int_t)doc->keep.on_disk,
+			 "kept_error", doc->keep.why_not ? strerror(doc->keep.why_not) : NULL,
+			 "member", member_status(d->cluster));
 }
 
 static void figure(struct evbuffer *out, const char *type, const char *name, const char *help,
@@ -212,6 +225,20 @@ static void figure(struct evbuffer *out, const char *type, const char *name, con
 			    "# TYPE rsockd_cluster_%s %s\n# HELP rsockd_cluster_%s %s\n"
 			    "rsockd_cluster_%s%s %" PRIu64 "\n",
 			    name, type, name, help, name, *type == 'c' ? "_total" : "", value);
+}
+
+/* The age of a file may not be known, if this host's clock has gone back. */
+static void last_contact(struct evbuffer *out, uint64_t ns)
+{
+	evbuffer_add_printf(
+		out, "# TYPE rsockd_cluster_last_contact_seconds gauge\n"
+		     "# UNIT rsockd_cluster_last_contact_seconds seconds\n"
+		     "# HELP rsockd_cluster_last_contact_seconds since etcd was last heard\n");
+	if (ns == UINT64_MAX)
+		evbuffer_add_printf(out, "rsockd_cluster_last_contact_seconds NaN\n");
+	else
+		evbuffer_add_printf(out, "rsockd_cluster_last_contact_seconds %.3f\n",
+				    (double)ns / SECOND_NS);
 }
 
 void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
@@ -229,6 +256,14 @@ void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 	figure(out, "gauge", "newest", "the newest revision that was seen", doc->newest);
 	figure(out, "gauge", "refused", "1: the newest revision is not in force",
 	       *doc->why_refused != 0);
+	figure(out, "gauge", "expired",
+	       "1: the cluster's document has expired, since etcd was not heard", doc->is_expired);
+	last_contact(out, rsk_document_keep_last_contact_ns(&doc->keep));
+	figure(out, "gauge", "kept", "revision of the cluster's document that is on the disk",
+	       doc->keep.on_disk);
+	figure(out, "counter", "document_unkept",
+	       "times that the cluster's document could not be written to the disk",
+	       doc->keep.failures);
 	figure(out, "gauge", "registered", "1: this host is entered among the cluster's members",
 	       rsk_member_is_registered(&d->cluster->member));
 #define PUT(name, text) figure(out, "counter", "document_" #name, text, doc->count.name);
