@@ -72,6 +72,8 @@ Test(etcd_msg, requests)
 							 .limit = 5 }),
 		"{\"key\":\"L2Ev\",\"range_end\":\"L2Ew\",\"sort_order\":\"DESCEND\","
 		"\"sort_target\":\"KEY\",\"keys_only\":true,\"limit\":\"5\"}");
+	is_json(rsk_etcd_range(&(struct rsk_etcd_range){ .key = "/a", .last_changed = true }),
+		"{\"key\":\"L2E=\",\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\"}");
 	is_json(rsk_etcd_put("/a", "abc", 3, 0), "{\"key\":\"L2E=\",\"value\":\"YWJj\"}");
 	is_json(rsk_etcd_put("/a", "", 0, 9), "{\"key\":\"L2E=\",\"value\":\"\",\"lease\":\"9\"}");
 	is_json(rsk_etcd_watch("/a", false, 18446744073709551615u),
@@ -104,12 +106,14 @@ static json_t *body(const char *text)
 Test(etcd_msg, answers)
 {
 	json_t *b = body("{\"header\":{\"revision\":\"7\"},\"kvs\":[{\"key\":\"YQ==\",\"value\":"
-			 "\"YWIA\",\"mod_revision\":\"18446744073709551615\",\"lease\":5}]}");
+			 "\"YWIA\",\"mod_revision\":\"18446744073709551615\",\"lease\":5}],"
+			 "\"count\":\"9\"}");
 	struct rsk_etcd_answer a;
 
 	cr_assert_eq(rsk_etcd_take_range(b, &a), 0);
 	json_decref(b);
 	cr_assert(a.revision == 7 && a.n == 1 && a.kvs[0].lease == 5 && !a.kvs[0].version);
+	cr_assert_eq(a.count, 9);
 	cr_assert_eq(a.kvs[0].mod_revision, UINT64_MAX);
 	cr_assert_str_eq(a.kvs[0].key, "a");
 	cr_assert(a.kvs[0].value_bytes == 3 && memcmp(a.kvs[0].value, "ab\0", 4) == 0);

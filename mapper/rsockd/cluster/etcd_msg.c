@@ -68,9 +68,9 @@ json_t *rsk_etcd_range(const struct rsk_etcd_range *r)
 	set(out, "key", bytes_json(r->key, strlen(r->key)), &ok);
 	if (r->is_prefix)
 		set(out, "range_end", end_json(r->key), &ok);
-	if (r->newest_first) {
+	if (r->newest_first || r->last_changed) {
 		set(out, "sort_order", json_string("DESCEND"), &ok);
-		set(out, "sort_target", json_string("KEY"), &ok);
+		set(out, "sort_target", json_string(r->last_changed ? "MOD" : "KEY"), &ok);
 	}
 	if (r->keys_only)
 		set(out, "keys_only", json_true(), &ok);
@@ -262,6 +262,8 @@ int rsk_etcd_take_range(const json_t *body, struct rsk_etcd_answer *out)
 {
 	int rc = take_header(body, out);
 
+	if (rc == 0)
+		rc = rsk_etcd_number(body, "count", &out->count);
 	if (rc == 0)
 		rc = take_kvs(body, out);
 	return finish(out, rc);

@@ -22,6 +22,7 @@ struct rsk_etcd_range {
 	/* Also all other keys that begin with @key */
 	bool is_prefix;
 	bool newest_first; /* by key, descending */
+	bool last_changed; /* by revision, descending */
 	bool keys_only;
 	uint32_t limit; /* 0: none */
 };
@@ -64,6 +65,7 @@ struct rsk_etcd_answer {
 	uint64_t revision; /* of the store */
 	struct rsk_etcd_kv *kvs;
 	size_t n;
+	uint64_t count;		   /* range: keys that there are, also beyond its limit */
 	bool succeeded;		   /* transaction: it was executed */
 	bool created, canceled;	   /* watch */
 	uint64_t compact_revision; /* watch: older events do not exist any more */
