@@ -2,7 +2,8 @@
 /*
  * fuzz_etcd_msg.c - fuzzes what etcd says with any bytes: the stream of objects is split, and each
  * object is converted as every kind of answer; and the bytes are the key and the value of a
- * member's entry. What is accepted is whole; what is refused leaves nothing behind.
+ * member's entry and of an entry of services. What is accepted is whole; what is refused leaves
+ * nothing behind.
  */
 #include "etcd_msg.h"
 
@@ -12,6 +13,7 @@
 
 #include "base64.h"
 #include "member_json.h"
+#include "services_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -95,6 +97,78 @@ static void read_entry(const char *bytes, size_t size)
 	json_decref(row);
 }
 
+static void require_text(const char *text, size_t room)
+{
+	size_t n = strnlen(text, room);
+
+	require(n && n < room);
+	for (size_t i = 0; i < n; i++)
+		require(text[i] >= ' ' && text[i] <= '~');
+}
+
+/* What is accepted can be written, and is the same then. */
+static void require_same(const struct rsk_service_entry *e)
+{
+	char key[] = "s/x", *text = rsk_service_entry_text(e);
+	struct rsk_etcd_kv kv = { .key = key, .key_bytes = 3, .value = text };
+	struct rsk_service_entry again;
+
+	require(text != NULL);
+	kv.value_bytes = strlen(text);
+	if (kv.value_bytes <= RSK_SERVICE_BYTES) {
+		require(rsk_service_entry_take(&kv, 2, &again) == 0);
+		require(again.n == e->n && again.n_listens == e->n_listens &&
+			again.left_out == e->left_out);
+		for (size_t i = 0; i < e->n; i++)
+			require(memcmp(&again.services[i], &e->services[i],
+				       sizeof(e->services[i])) == 0);
+		rsk_service_entry_free(&again);
+	}
+	free(text);
+}
+
+static void require_services(void *ctx, const char *name, enum rsk_services_kind kind,
+			     const struct rsk_service_entry *e)
+{
+	(void)ctx;
+	require(!*name || strnlen(name, RSK_SERVICE_NODE) < RSK_SERVICE_NODE);
+	require(kind == RSK_SERVICES_READABLE || !e->n);
+	for (size_t i = 0; i < e->n; i++) {
+		const struct rsk_service *s = &e->services[i];
+
+		require_text(s->name, sizeof(s->name));
+		require_text(s->device, sizeof(s->device));
+		require_text(s->since, sizeof(s->since));
+		require(s->at.port && s->at.ipv == s->rdma.ipv);
+		require(rsk_service_is_for_others(&s->at) && rsk_service_is_for_others(&s->rdma));
+	}
+	if (kind == RSK_SERVICES_READABLE)
+		require_same(e);
+}
+
+static void read_services(const char *bytes, size_t size)
+{
+	struct rsk_services_table t = { .own = "own", .head = 2 };
+	char key[] = "s/x", nothing[] = "";
+	struct rsk_etcd_kv kv = {
+		.key = key, .key_bytes = 3, .value = (char *)bytes, .value_bytes = size
+	};
+	struct rsk_pm_msg req = { .ipv = RSK_PM_IPV4, .ap_port = 80, .ap_ip = { 10, 0, 0, 1 } };
+	struct rsk_pm_addr pmsp;
+
+	require(rsk_services_table_put(&t, &kv) == 0);
+	require(rsk_services_table_validate(&t));
+	require(!rsk_services_table_find(&t, &req, &pmsp) || rsk_service_is_for_others(&pmsp));
+	kv = (struct rsk_etcd_kv){ .key = (char *)bytes, .key_bytes = size, .value = nothing };
+	require(rsk_services_table_put(&t, &kv) == 0);
+	require(rsk_services_table_validate(&t));
+	rsk_services_table_each(&t, require_services, NULL);
+	kv.is_deleted = true;
+	require(rsk_services_table_put(&t, &kv) == 0);
+	rsk_services_table_fini(&t);
+	require(rsk_services_table_validate(&t));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *bytes = (const char *)data;
@@ -122,6 +196,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	require(n >= 0 || n == -EPROTO);
 	read_entry(bytes, size);
+	read_services(bytes, size);
 	text = rsk_base64_encode(data, size);
 	back = text ? rsk_base64_decode(text, &taken) : NULL;
 	require(back && taken == size && memcmp(back, data, size) == 0);
