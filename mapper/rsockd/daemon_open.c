@@ -315,18 +315,29 @@ static int open_devices(struct rsk_daemon *d, int *watched)
 	return rc == -ENOMEM ? rc : 0;
 }
 
+static void measure(void *ctx)
+{
+	struct rsk_daemon *d = ctx;
+
+	rsk_agent_measure(&d->agent, rsk_clock_ns());
+}
+
 static int open_cluster(struct rsk_daemon *d, char *error, size_t n)
 {
+	const struct rsk_services_source from = {
+		.pma = d->pma, .listeners = &d->local.listeners, .measure = measure, .ctx = d
+	};
 	char why[400];
 
 	if (!d->settings.cluster.n_endpoints)
 		return 0;
-	d->cluster = rsk_cluster_open(d->base, &d->disk, &d->settings, d->pma, rsk_daemon_document,
+	d->cluster = rsk_cluster_open(d->base, &d->disk, &d->settings, &from, rsk_daemon_document,
 				      d, why, sizeof(why));
-	if (d->cluster)
-		return 0;
-	snprintf(error, n, "the cluster: %s", why);
-	return -EIO;
+	if (!d->cluster) {
+		snprintf(error, n, "the cluster: %s", why);
+		return -EIO;
+	}
+	return 0;
 }
 
 int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, size_t n)

@@ -15,6 +15,7 @@ import net_members
 import net_policy
 import net_rdma
 import net_rsockd
+import net_services
 import net_traffic
 import netlab
 from lib.harness import case, main
@@ -73,6 +74,8 @@ SCENARIOS = (
     net_members.one_that_is_stopped_disappears_and_comes_back,
     net_members.a_name_is_held_by_one,
     net_members.garbage_among_the_members,
+    net_services.garbage_among_the_services,
+    net_services.etcd_is_restarted,
 )
 
 

@@ -211,8 +211,9 @@ class Peer:
                          {"do": "exchange", "group": group, "mine": "b", "theirs": "a",
                           "size": size})
 
-    def listen(self, port=0, at=None):
-        self.port = self.do("listen", group=f"l{port}", at=[at or "0.0.0.0", port])["port"]
+    def listen(self, port=0, at=None, **more):
+        self.port = self.do("listen", group=f"l{port}", at=[at or "0.0.0.0", port],
+                            **more)["port"]
         return self
 
 

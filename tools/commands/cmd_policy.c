@@ -2,7 +2,7 @@
 /*
  * cmd_policy.c - rsock policy: checks a configuration file; shows what rsockd decides and why,
  * and what it has promised; makes rsockd read its configuration again. policy_cluster.c has the
- * parts about the cluster's document, policy_members.c the one about its hosts.
+ * parts about the cluster's document, policy_members.c and policy_services.c those about its hosts.
  */
 #include <string.h>
 
@@ -143,9 +143,16 @@ static const struct {
 	const char *name;
 	int (*run)(const struct asked *q);
 } parts[] = {
-	{ "check", check },	 { "explain", explain },	  { "show", show },
-	{ "reload", reload },	 { "push", policy_push },	  { "history", policy_history },
-	{ "diff", policy_diff }, { "rollback", policy_rollback }, { "members", policy_members },
+	{ "check", check },
+	{ "explain", explain },
+	{ "show", show },
+	{ "reload", reload },
+	{ "push", policy_push },
+	{ "history", policy_history },
+	{ "diff", policy_diff },
+	{ "rollback", policy_rollback },
+	{ "members", policy_members },
+	{ "services", policy_services },
 };
 
 static int run(const struct command *self, int argc, char **argv)
@@ -175,15 +182,15 @@ static int run(const struct command *self, int argc, char **argv)
 	for (size_t i = 0; q.n && i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (strcmp(q.words[0], parts[i].name) == 0)
 			return parts[i].run(&q);
-	return usage_error(self, "check, explain, show, reload, push, history, diff, rollback or "
-				 "members is needed");
+	return usage_error(self, "check, explain, show, reload, push, history, diff, rollback, "
+				 "members or services is needed");
 }
 
 const struct command cmd_policy = {
 	.name = "policy",
 	.help = "check rsockd's configuration, explain its decisions, change the cluster's",
 	.words = "check FILE | explain HOST PORT | show | reload | push FILE | history | "
-		 "diff [REV] | rollback REV | members",
+		 "diff [REV] | rollback REV | members | services",
 	.options = options,
 	.run = run,
 };

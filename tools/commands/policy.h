@@ -23,6 +23,8 @@ int policy_diff(const struct asked *q);
 int policy_rollback(const struct asked *q);
 /* Who the hosts of the cluster are: policy_members.c. */
 int policy_members(const struct asked *q);
+/* What they offer on RDMA: policy_services.c. */
+int policy_services(const struct asked *q);
 
 /* Prints what rsockd has said about its cluster; @cluster NULL: nothing. */
 void policy_show_cluster(const json_t *cluster);

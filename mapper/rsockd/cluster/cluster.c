@@ -20,21 +20,22 @@ static int take_document(void *ctx, const char *text, size_t bytes, bool apply, 
 }
 
 static int open_all(struct rsk_cluster *c, struct event_base *base, struct rsk_disk *disk,
-		    const struct rsk_conf_daemon *conf, const struct rsk_pma *pma)
+		    const struct rsk_conf_daemon *conf, const struct rsk_services_source *from)
 {
 	const struct rsk_conf_cluster *k = &conf->cluster;
-	int rc = rsk_member_self_init(&c->self, conf, pma, &c->document);
+	int rc = rsk_member_self_init(&c->self, conf, from->pma, &c->document);
 
 	rsk_member_list_init(&c->list, c->etcd, k->prefix, &c->document);
 	if (rc == 0)
 		rc = rsk_document_open(&c->document, base, c->etcd, disk, k, take_document, c);
-	return rc < 0 ?
-		       rc :
-		       rsk_member_open(&c->member, base, c->etcd, k->prefix, k->lease_ns, &c->self);
+	if (rc == 0)
+		rc = rsk_member_open(&c->member, base, c->etcd, k->prefix, k->lease_ns, &c->self);
+	return rc < 0 ? rc : rsk_services_open(&c->services, base, c->etcd, conf, &c->member, from);
 }
 
 struct rsk_cluster *rsk_cluster_open(struct event_base *base, struct rsk_disk *disk,
-				     const struct rsk_conf_daemon *conf, const struct rsk_pma *pma,
+				     const struct rsk_conf_daemon *conf,
+				     const struct rsk_services_source *from,
 				     rsk_document_take *take, void *ctx, char *error, size_t n)
 {
 	struct rsk_cluster *c = calloc(1, sizeof(*c));
@@ -46,7 +47,7 @@ struct rsk_cluster *rsk_cluster_open(struct event_base *base, struct rsk_disk *d
 	c->take = take;
 	c->ctx = ctx;
 	c->etcd = rsk_etcd_new(base, &conf->cluster, error, n);
-	if (c->etcd && open_all(c, base, disk, conf, pma) == 0)
+	if (c->etcd && open_all(c, base, disk, conf, from) == 0)
 		return c;
 	if (c->etcd)
 		snprintf(error, n, "no memory");
@@ -60,6 +61,7 @@ void rsk_cluster_close(struct rsk_cluster *c)
 		return;
 	rsk_member_list_fini(&c->list);
 	rsk_document_ops_close(&c->document);
+	rsk_services_close(&c->services);
 	rsk_member_close(&c->member);
 	rsk_document_close(&c->document);
 	rsk_member_self_fini(&c->self);

@@ -182,6 +182,20 @@ void rsk_policy_members(struct rsk_daemon *d, struct evhttp_request *req)
 	evhttp_connection_set_closecb(evhttp_request_get_connection(req), on_abandoned, w);
 }
 
+/* Known here, so etcd is not asked. It is a long list, though: for those who may ask etcd. */
+void rsk_policy_services(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	json_t *list;
+
+	if (!is_allowed(d, req))
+		return;
+	list = rsk_services_list(&d->cluster->services);
+	if (list)
+		rsk_reply(req, HTTP_OK, list);
+	else
+		rsk_refuse(req, 503, "no memory");
+}
+
 /* ---- status and metrics ---- */
 
 static json_t *member_status(const struct rsk_cluster *c)
@@ -189,6 +203,14 @@ static json_t *member_status(const struct rsk_cluster *c)
 	return json_pack("{s:s,s:b,s:s?}", "node", c->self.node, "registered",
 			 (int)rsk_member_is_registered(&c->member), "error",
 			 *c->member.why ? c->member.why : NULL);
+}
+
+static json_t *services_status(const struct rsk_services *s)
+{
+	return json_pack("{s:I,s:I,s:I,s:b,s:s?}", "offered", (json_int_t)s->self.entry.n, "known",
+			 (json_int_t)s->table.n_services, "nodes",
+			 (json_int_t)rsk_services_table_nodes(&s->table), "in-sync",
+			 (int)s->watch.is_in_sync, "error", *s->watch.why ? s->watch.why : NULL);
 }
 
 /* Whole seconds; null: UINT64_MAX. */
@@ -204,7 +226,7 @@ json_t *rsk_policy_status(const struct rsk_daemon *d)
 	if (!d->cluster)
 		return NULL;
 	doc = &d->cluster->document;
-	return json_pack("{s:I,s:I,s:s?,s:b,s:s?,s:s,s:I,s:b,s:o,s:o,s:I,s:s?,s:o}", "revision",
+	return json_pack("{s:I,s:I,s:s?,s:b,s:s?,s:s,s:I,s:b,s:o,s:o,s:I,s:s?,s:o,s:o}", "revision",
 			 (json_int_t)doc->running, "newest", (json_int_t)doc->newest, "refused",
 			 *doc->why_refused ? doc->why_refused : NULL, "reached",
 			 (int)doc->is_reached, "error",
@@ -215,7 +237,8 @@ json_t *rsk_policy_status(const struct rsk_daemon *d)
 			 seconds_json(rsk_document_keep_last_contact_ns(&doc->keep)), "expire_s",
 			 seconds_json(doc->keep.expire_ns), "kept", (json_int_t)doc->keep.on_disk,
 			 "kept_error", doc->keep.why_not ? strerror(doc->keep.why_not) : NULL,
-			 "member", member_status(d->cluster));
+			 "member", member_status(d->cluster), "services",
+			 services_status(&d->cluster->services));
 }
 
 static void figure(struct evbuffer *out, const char *type, const char *name, const char *help,
@@ -244,11 +267,13 @@ static void last_contact(struct evbuffer *out, uint64_t ns)
 void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 {
 	const struct rsk_document *doc;
+	const struct rsk_services *s;
 	struct rsk_etcd_counters etcd;
 
 	if (!d->cluster)
 		return;
 	doc = &d->cluster->document;
+	s = &d->cluster->services;
 	etcd = rsk_etcd_count(d->cluster->etcd);
 	figure(out, "gauge", "reached", "1: etcd is reached", doc->is_reached);
 	figure(out, "gauge", "revision", "revision of the cluster's document that is in force",
@@ -266,12 +291,26 @@ void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 	       doc->keep.failures);
 	figure(out, "gauge", "registered", "1: this host is entered among the cluster's members",
 	       rsk_member_is_registered(&d->cluster->member));
+	figure(out, "gauge", "services_offered", "services that this host offers on RDMA",
+	       s->self.entry.n);
+	figure(out, "gauge", "services_known", "services that the hosts of the cluster offer",
+	       s->table.n_services);
+	figure(out, "gauge", "services_nodes", "hosts of which services are known, or unreadable",
+	       rsk_services_table_nodes(&s->table));
+	figure(out, "gauge", "services_in_sync", "1: the services that are known are those in etcd",
+	       s->watch.is_in_sync);
 #define PUT(name, text) figure(out, "counter", "document_" #name, text, doc->count.name);
 	RSK_DOCUMENT_COUNTERS(PUT)
 #undef PUT
 #define PUT(name, text)                                                                            \
 	figure(out, "counter", "member_" #name, text, d->cluster->member.count.name);
 	RSK_MEMBER_COUNTERS(PUT)
+#undef PUT
+#define PUT(name, text) figure(out, "counter", "services_" #name, text, s->watch.count.name);
+	RSK_SERVICES_WATCH_COUNTERS(PUT)
+#undef PUT
+#define PUT(name, text) figure(out, "counter", "services_" #name, text, s->publish.count.name);
+	RSK_SERVICES_PUBLISH_COUNTERS(PUT)
 #undef PUT
 #define PUT(name, text) figure(out, "counter", "etcd_" #name, text, etcd.name);
 	RSK_ETCD_COUNTERS(PUT)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * policy_api.h - the part of the operator's API that is about the cluster: its document, its
- * members, and what status and metrics say about the cluster. Called by api.c and metrics.c.
+ * members and their services, and what status and metrics say about the cluster. Called by api.c
+ * and metrics.c.
  */
 #ifndef RSK_POLICY_API_H
 #define RSK_POLICY_API_H
@@ -23,6 +24,8 @@ void rsk_policy_read(struct rsk_daemon *d, struct evhttp_request *req);
 void rsk_policy_history(struct rsk_daemon *d, struct evhttp_request *req);
 /* The members of the cluster: rsk_member_list_done */
 void rsk_policy_members(struct rsk_daemon *d, struct evhttp_request *req);
+/* The services that the hosts of the cluster offer on RDMA: rsk_services_list() */
+void rsk_policy_services(struct rsk_daemon *d, struct evhttp_request *req);
 
 /* What is known of the cluster; NULL: there is none. */
 json_t *rsk_policy_status(const struct rsk_daemon *d);

@@ -29,7 +29,8 @@ def exactly(peer, size):
 
 
 def listen(group, at, backlog=1024, family=socket.AF_INET):
-    listener = socket.create_server(tuple(at), backlog=backlog, family=family)
+    listener = socket.create_server(tuple(at), backlog=backlog, family=family,
+                                    dualstack_ipv6=family == socket.AF_INET6)
     GROUPS[group] = [listener]
     return {"port": listener.getsockname()[1]}
 

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * services_watch.c - see services_watch.h. The entries are read, and the watch begins behind the
+ * revision of that answer, so that no change is missed. Whatever fails, they are read again, after
+ * a while that grows. Beside the watch etcd is asked now and then how many keys there are and which
+ * one was changed last, since a watch of which nothing is heard may be dead. An answer that differs
+ * from the table may only be ahead of the watch, so the entries are read again at the second one.
+ */
+#include "services_watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "backoff.h"
+#include "document.h"
+#include "random.h"
+#include "say.h"
+
+#define SECOND_NS 1000000000ull
+#define CHECK_S 10
+#define SUSPECT_S 1
+/* An entry has one or two KiB; some may have all that they are allowed. */
+#define ANSWER_MOST (16u << 20)
+#define SMALL_MOST 8192u
+
+static void read_all(struct rsk_services_watch *w);
+
+static void after_ns(struct rsk_services_watch *w, uint64_t ns)
+{
+	const struct timeval tv = { .tv_sec = (time_t)(ns / SECOND_NS),
+				    .tv_usec = (suseconds_t)(ns % SECOND_NS / 1000) };
+
+	event_add(w->timer, &tv);
+}
+
+/* ---- whether it works ---- */
+
+static void stop(struct rsk_services_watch *w)
+{
+	rsk_etcd_cancel(w->read);
+	rsk_etcd_cancel(w->watch);
+	rsk_etcd_cancel(w->check);
+	w->read = w->watch = w->check = NULL;
+	w->is_in_sync = w->is_suspect = false;
+	event_del(w->timer);
+}
+
+/* Reads again later. That etcd is not reached is logged by document.c. */
+static void failed(struct rsk_services_watch *w, int rc, const char *why)
+{
+	if (w->is_in_sync || !*w->why)
+		w->count.outages++;
+	stop(w);
+	snprintf(w->why, sizeof(w->why), "%s", why);
+	rsk_document_clean(w->why);
+	if (rc != -EHOSTUNREACH && rc != -ETIMEDOUT && !w->is_told) {
+		w->is_told = true;
+		rsk_say("the services of the cluster's hosts are not watched: %s", w->why);
+	}
+	after_ns(w, rsk_backoff_ns(++w->failures, rsk_random_u64()));
+}
+
+static void read_again(struct rsk_services_watch *w)
+{
+	stop(w);
+	read_all(w);
+}
+
+/* ---- the watch ---- */
+
+/* Returns 0, or -ENOMEM after failed(). */
+static int take_all(struct rsk_services_watch *w, const struct rsk_etcd_answer *a)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < a->n; i++)
+		rc = rsk_services_table_put(w->table, &a->kvs[i]);
+	if (rc < 0)
+		failed(w, rc, "no memory");
+	return rc;
+}
+
+static void on_event(void *ctx, const json_t *result)
+{
+	struct rsk_services_watch *w = ctx;
+	struct rsk_etcd_answer a = { 0 };
+	int rc = rsk_etcd_take_watch(result, &a);
+
+	if (rc < 0) {
+		failed(w, rc, "an event of etcd about services is not valid");
+		return;
+	}
+	w->count.events += a.n;
+	if (take_all(w, &a) < 0) {
+		rsk_etcd_answer_free(&a);
+		return;
+	}
+	if (a.revision > w->revision)
+		w->revision = a.revision;
+	if (a.created && !a.canceled) {
+		w->is_in_sync = true;
+		w->is_told = false;
+		w->failures = 0;
+		*w->why = 0;
+	}
+	if (a.canceled && a.compact_revision) {
+		w->count.compactions++;
+		read_again(w);
+	} else if (a.canceled) {
+		failed(w, -EREMOTEIO, "etcd has ended the watch of services");
+	}
+	rsk_etcd_answer_free(&a);
+}
+
+static void on_watch_end(void *ctx, int rc, const json_t *body, const char *why)
+{
+	struct rsk_services_watch *w = ctx;
+
+	w->watch = NULL;
+	if (rc == -EFBIG)
+		read_again(w);
+	else
+		failed(w, rc, why);
+}
+
+static void watch(struct rsk_services_watch *w)
+{
+	const struct rsk_etcd_question q = { .method = RSK_ETCD_WATCH,
+					     .body = rsk_etcd_watch(w->head, true, w->revision + 1),
+					     .answer_most = ANSWER_MOST,
+					     .done = on_watch_end,
+					     .event = on_event,
+					     .ctx = w };
+
+	w->watch = rsk_etcd_ask(w->etcd, &q);
+	if (w->watch)
+		after_ns(w, CHECK_S * SECOND_NS);
+	else
+		failed(w, -ENOMEM, "no memory");
+}
+
+/* ---- reading ---- */
+
+static struct rsk_etcd_call *ask(struct rsk_services_watch *w, const struct rsk_etcd_range *range,
+				 size_t most, rsk_etcd_done *done)
+{
+	const struct rsk_etcd_question q = { .method = RSK_ETCD_RANGE,
+					     .body = rsk_etcd_range(range),
+					     .answer_most = most,
+					     .done = done,
+					     .ctx = w };
+	struct rsk_etcd_call *call = rsk_etcd_ask(w->etcd, &q);
+
+	if (!call)
+		failed(w, -ENOMEM, "no memory");
+	return call;
+}
+
+/* Converts an answer. Returns 0, or -errno after failed(). */
+static int take(struct rsk_services_watch *w, int rc, const json_t *body, const char *why,
+		struct rsk_etcd_answer *a)
+{
+	if (rc == 0) {
+		why = "an answer of etcd about services is not valid";
+		rc = rsk_etcd_take_range(body, a);
+	}
+	if (rc < 0)
+		failed(w, rc, why);
+	return rc;
+}
+
+static void on_read(void *ctx, int rc, const json_t *body, const char *why)
+{
+	struct rsk_services_watch *w = ctx;
+	struct rsk_etcd_answer a = { 0 };
+
+	w->read = NULL;
+	if (take(w, rc, body, why, &a) < 0)
+		return;
+	w->count.reads++;
+	rsk_services_table_begin(w->table);
+	if (take_all(w, &a) == 0) {
+		rsk_services_table_end(w->table);
+		w->table->is_full |= a.count > a.n;
+		w->revision = a.revision;
+		watch(w);
+	}
+	rsk_etcd_answer_free(&a);
+}
+
+static void read_all(struct rsk_services_watch *w)
+{
+	const struct rsk_etcd_range range = { .key = w->head,
+					      .is_prefix = true,
+					      .limit = RSK_SERVICES_TABLE_NODES };
+
+	w->read = ask(w, &range, ANSWER_MOST, on_read);
+}
+
+/* What is left out of a full table may be what has changed. */
+static bool differs(const struct rsk_services_watch *w, const struct rsk_etcd_answer *a)
+{
+	return w->table->is_full || a->count != rsk_services_table_nodes(w->table) ||
+	       (a->n ? a->kvs[0].mod_revision : 0) != rsk_services_table_newest(w->table);
+}
+
+static void on_check(void *ctx, int rc, const json_t *body, const char *why)
+{
+	struct rsk_services_watch *w = ctx;
+	struct rsk_etcd_answer a = { 0 };
+
+	w->check = NULL;
+	if (take(w, rc, body, why, &a) < 0)
+		return;
+	if (!w->is_in_sync) {
+		failed(w, -EREMOTEIO, "etcd has not begun the watch of services");
+	} else if (!differs(w, &a)) {
+		w->is_suspect = false;
+		after_ns(w, CHECK_S * SECOND_NS);
+	} else if (!w->is_suspect) {
+		w->is_suspect = true;
+		after_ns(w, SUSPECT_S * SECOND_NS);
+	} else {
+		read_again(w);
+	}
+	rsk_etcd_answer_free(&a);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct rsk_services_watch *w = arg;
+	const struct rsk_etcd_range range = { .key = w->head,
+					      .is_prefix = true,
+					      .last_changed = true,
+					      .keys_only = true,
+					      .limit = 1 };
+
+	if (w->watch)
+		w->check = ask(w, &range, SMALL_MOST, on_check);
+	else
+		read_all(w);
+}
+
+/* ---- start and end ---- */
+
+int rsk_services_watch_open(struct rsk_services_watch *w, struct event_base *base,
+			    struct rsk_etcd *etcd, const char *head,
+			    struct rsk_services_table *table)
+{
+	*w = (struct rsk_services_watch){ .etcd = etcd, .head = head, .table = table };
+	w->timer = evtimer_new(base, on_timer, w);
+	if (!w->timer)
+		return -ENOMEM;
+	read_all(w);
+	return 0;
+}
+
+void rsk_services_watch_close(struct rsk_services_watch *w)
+{
+	if (!w->timer)
+		return;
+	stop(w);
+	event_free(w->timer);
+	w->timer = NULL;
+}
