@@ -81,6 +81,8 @@ struct rsk_conf_cluster {
 	uint64_t lease_ns;   /* of this host's entry among the members; whole seconds */
 	/* How long a document is in force while etcd is not heard; UINT64_MAX: without limit */
 	uint64_t expire_ns;
+	/* A request that is not mapped here goes to a host that offers the service */
+	bool redirect;
 };
 
 #define RSK_CONF_ANY_USER UINT32_MAX

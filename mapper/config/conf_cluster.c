@@ -138,6 +138,7 @@ int rsk_conf_build_cluster(struct rsk_conf_build *b)
 		return 0;
 	k->timeout_ns = 5000000000;
 	k->lease_ns = 10 * SECOND_NS;
+	k->redirect = raw->redirect == RSK_RAW_YES;
 	rc = take_endpoints(b, &raw->etcd, k);
 	if (rc == 0)
 		rc = take_prefix(b, raw->prefix, k);

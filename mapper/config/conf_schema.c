@@ -265,6 +265,7 @@ static const cyaml_schema_field_t cluster_fields[] = {
 	TEXT("timeout", K, timeout),
 	TEXT("lease", K, lease),
 	TEXT("expire", K, expire),
+	FLAG("redirect", K, redirect),
 	SECTION("tls", K, tls, tls_fields),
 	CYAML_FIELD_END
 };

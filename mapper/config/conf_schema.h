@@ -156,6 +156,7 @@ struct rsk_raw_pma {
 struct rsk_raw_cluster {
 	struct rsk_raw_list etcd;
 	char *prefix, *user, *password_file, *timeout, *lease, *expire;
+	enum rsk_raw_bool redirect;
 	struct rsk_raw_tls *tls;
 };
 

@@ -315,6 +315,18 @@ static int open_devices(struct rsk_daemon *d, int *watched)
 	return rc == -ENOMEM ? rc : 0;
 }
 
+static bool elsewhere(void *ctx, const struct rsk_pm_msg *req, struct rsk_pm_addr *pmsp)
+{
+	struct rsk_daemon *d = ctx;
+	struct rsk_services *s = &d->cluster->services;
+
+	/* What is in etcd may name this host. */
+	if (!rsk_services_table_find(&s->table, req, pmsp) || rsk_hotplug_carries(&d->plug, pmsp))
+		return false;
+	s->referred++;
+	return true;
+}
+
 static void measure(void *ctx)
 {
 	struct rsk_daemon *d = ctx;
@@ -337,6 +349,8 @@ static int open_cluster(struct rsk_daemon *d, char *error, size_t n)
 		snprintf(error, n, "the cluster: %s", why);
 		return -EIO;
 	}
+	if (d->settings.cluster.redirect)
+		d->agent.elsewhere = elsewhere;
 	return 0;
 }
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 
+import net_central
 import net_cluster
 import net_expire
 import net_hotplug
@@ -75,6 +76,7 @@ SCENARIOS = (
     net_members.a_name_is_held_by_one,
     net_members.garbage_among_the_members,
     net_services.garbage_among_the_services,
+    net_central.an_address_of_several_hosts,
     net_services.etcd_is_restarted,
 )
 

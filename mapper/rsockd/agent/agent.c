@@ -102,10 +102,8 @@ static void put_port(struct rsk_agent *a, const struct rsk_pmsp_grant *grant)
 
 /* Forwards a request to the host that answers instead of us, with the asker's address. */
 static enum rsk_pmsp_verdict redirect(struct rsk_agent *a, const struct rsk_pm_msg *req,
-				      const struct rsk_pm_addr *from,
-				      const struct rsk_pma_answer *answer)
+				      const struct rsk_pm_addr *from, const struct rsk_pm_addr *to)
 {
-	struct rsk_pm_addr to = { .port = RSK_PM_UDP_PORT, .ipv = answer->redirect_ipv };
 	uint8_t envelope[RSK_REDIRECT_BYTES];
 	ssize_t n = rsk_redirect_wrap(req, from, a->hops, envelope);
 
@@ -113,10 +111,33 @@ static enum rsk_pmsp_verdict redirect(struct rsk_agent *a, const struct rsk_pm_m
 		a->count.redirects_dropped++;
 		return RSK_PMSP_SILENT;
 	}
-	memcpy(to.ip, answer->redirect_ip, 16);
 	a->count.redirected++;
-	rsk_udp_send(a->udp, &to, envelope, (size_t)n);
+	rsk_udp_send(a->udp, to, envelope, (size_t)n);
 	return RSK_PMSP_SILENT;
+}
+
+static enum rsk_pmsp_verdict redirect_by_rule(struct rsk_agent *a, const struct rsk_pm_msg *req,
+					      const struct rsk_pm_addr *from,
+					      const struct rsk_pma_answer *answer)
+{
+	struct rsk_pm_addr to = { .port = RSK_PM_UDP_PORT, .ipv = answer->redirect_ipv };
+
+	memcpy(to.ip, answer->redirect_ip, 16);
+	return redirect(a, req, from, &to);
+}
+
+/*
+ * Policy does not map it here: another host may offer it. What has been redirected to us is not
+ * redirected again, since each of two hosts may have heard that the other one has room.
+ */
+static enum rsk_pmsp_verdict deny(struct rsk_agent *a, const struct rsk_pm_msg *req,
+				  const struct rsk_pm_addr *from)
+{
+	struct rsk_pm_addr to;
+
+	if (a->elsewhere && !a->hops && a->elsewhere(a->ctx, req, &to))
+		return redirect(a, req, from, &to);
+	return RSK_PMSP_DENY;
 }
 
 /* Turns an answer of policy into a verdict for a PMReq. *grant is what is held for it, or zero. */
@@ -130,9 +151,9 @@ static enum rsk_pmsp_verdict grant_by(struct rsk_agent *a, const struct rsk_pm_m
 
 	rsk_agent_count(a, answer->verdict);
 	if (answer->verdict == RSK_PMA_REDIRECT)
-		return redirect(a, req, from, answer);
+		return redirect_by_rule(a, req, from, answer);
 	if (answer->verdict != RSK_PMA_MAP)
-		return RSK_PMSP_DENY;
+		return deny(a, req, from);
 	/* If a process accepts rails at a port, the link goes to that port. */
 	a->local_ops->holder(a->local, req, &holder);
 	if (holder.rail)

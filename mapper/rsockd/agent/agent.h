@@ -65,6 +65,11 @@ struct rsk_agent {
 	struct rsk_udp *udp; /* of the PMSP */
 	struct rsk_pmsp *pmsp;
 	void (*after)(void *ctx); /* called after an answer that came later */
+	/*
+	 * Finds the PMSP of another host that offers what @req asks for and this host does not map;
+	 * NULL: such requests are denied
+	 */
+	bool (*elsewhere)(void *ctx, const struct rsk_pm_msg *req, struct rsk_pm_addr *pmsp);
 	void *ctx;
 	struct rsk_agent_ask ask;
 	struct rsk_agent_request *requests; /* list: PMReq that wait for the central agent */

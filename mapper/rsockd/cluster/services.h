@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * services.h - the services that the hosts of a cluster offer on RDMA: this host tells its own, and
- * knows those of all. cluster.c owns it; the http folder reads it. One thread.
+ * knows those of all. cluster.c owns it; the http folder and, for the agent, the core read it. One
+ * thread.
  */
 #ifndef RSK_SERVICES_H
 #define RSK_SERVICES_H
@@ -17,6 +18,7 @@ struct rsk_services {
 	struct rsk_services_table table;
 	struct rsk_services_watch watch;
 	struct rsk_services_publish publish;
+	uint64_t referred; /* requests that were redirected to a host of the table */
 };
 
 /*

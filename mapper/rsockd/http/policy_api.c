@@ -299,6 +299,8 @@ void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 	       rsk_services_table_nodes(&s->table));
 	figure(out, "gauge", "services_in_sync", "1: the services that are known are those in etcd",
 	       s->watch.is_in_sync);
+	figure(out, "counter", "services_referred",
+	       "requests that were redirected to a host that offers the service", s->referred);
 #define PUT(name, text) figure(out, "counter", "document_" #name, text, doc->count.name);
 	RSK_DOCUMENT_COUNTERS(PUT)
 #undef PUT
