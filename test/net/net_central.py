@@ -9,6 +9,7 @@ import sys
 import pm
 from etcdlab import PREFIX, Etcd
 from lib.harness import case, main
+from net_first_contact import Asker
 from net_members import LEASE_S, member, registered
 from net_rsockd import EVERYTHING, FIXED, SERVICE, asking, serving
 from net_services import AGGREGATE, count, good, in_sync, knows, of, serve, services
@@ -103,6 +104,30 @@ def an_address_of_several_hosts(t):
     for _ in range(10):
         t.equal(answer(t, client, 0)["ap"], c.ip, "the one that is left")
     t.equal(answer(t, client, 4711)["ap"], c.ip, "a connection upgrade")
+
+
+@case(timeout=90)
+def connect_goes_to_a_host_that_offers_it(t):
+    """A preloaded program connects to an aggregate address; no host's configuration names another
+    host.
+    """
+    _, a, central, b, c = central_cluster(t)
+    a.write_config(**{**a.config, "ask-first": [f"{AGGREGATE}/32"], "ask-first-time": "2s"})
+    a.post("/v1/reload", {})
+    servers = []
+    for host in (b, c):
+        host.add_address(AGGREGATE)
+        servers.append(serve(host, at="0.0.0.0"))
+    t.until(lambda: {(f"host{host.number}", AGGREGATE, SERVICE) for host in (b, c)} <=
+            services(central), 15, "both to offer it")
+    asker = Asker(a)
+    t.check(asker.connect(AGGREGATE)["peer"] in (b.ip, c.ip), "one of them")
+    t.kill(servers[0].proc)
+    t.until(lambda: ("host3", AGGREGATE, SERVICE) not in services(central), 15, "one is left")
+    # The answer is remembered for its PmTime.
+    t.until(lambda: asker.connect(AGGREGATE)["peer"] == c.ip, 20, "the one that is left")
+    t.equal(asker.connect(AGGREGATE)["peer"], c.ip, "and then always")
+    t.check(count(central, "referred") >= 1, "requests that were redirected")
 
 
 @case(timeout=60)
