@@ -1,5 +1,5 @@
 """etcd on a host of netlab.py as a real process, what it is asked directly, and a proxy that makes
-the way to it a bad one. net_cluster.py and net_members.py use it.
+the way to it a bad one. The scripts about a cluster use it.
 """
 import base64
 import http.client
