@@ -52,7 +52,8 @@ enum rsk_local_type {
 	 * its AssocHandle). From the connecting end: its stream uses the mapping; answered only if
 	 * it may not. From the accepting end: a peer has connected to its address (ip, port, ipv)
 	 * and says that it uses the mapping; always answered: MAPPED (admit it), or the reason why
-	 * not.
+	 * not. With REFUSED, from the connecting end: the link was refused at the address of the
+	 * mapping, which is hereby given back; never answered.
 	 */
 	RSK_LOCAL_LINK,
 	/* From the process: none of its streams uses the mapping of that name (link) any more. */
@@ -88,6 +89,8 @@ enum rsk_local_type {
  * ASK), or why not.
  */
 #define RSK_LOCAL_DRY 32u
+/* LINK, with CONNECTING, without AGAIN: the link was refused. */
+#define RSK_LOCAL_REFUSED 64u
 
 struct rsk_local_msg {
 	uint64_t magic;

@@ -20,7 +20,7 @@
 enum rsk_pm_outcome {
 	RSK_PM_PENDING, /* not known yet; as the answer of a cache: nothing is known */
 	RSK_PM_MAPPED,	/* use the RDMA address */
-	/* PMDeny, or its link was refused: use the conventional address */
+	/* PMDeny: use the conventional address */
 	RSK_PM_REFUSED,
 	/* The host maps nothing: use the conventional address */
 	RSK_PM_NO_ANSWER,

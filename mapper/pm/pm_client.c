@@ -241,12 +241,6 @@ void rsk_pm_client_cancel(struct rsk_pm_client *c, const void *user)
 	}
 }
 
-void rsk_pm_client_link_refused(struct rsk_pm_client *c, const struct rsk_pm_msg *req,
-				uint64_t now_ns)
-{
-	rsk_pm_cache_refused(&c->cache, req, now_ns);
-}
-
 static void acknowledge(struct rsk_pm_client *c, const struct rsk_pm_addr *to,
 			const struct rsk_pm_msg *accept)
 {

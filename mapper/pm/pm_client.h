@@ -104,10 +104,6 @@ int rsk_pm_client_ask(struct rsk_pm_client *c, const struct rsk_pm_msg *req,
  */
 void rsk_pm_client_cancel(struct rsk_pm_client *c, const void *user);
 
-/* The link to the RDMA address of this service was refused: counts as PMDeny. */
-void rsk_pm_client_link_refused(struct rsk_pm_client *c, const struct rsk_pm_msg *req,
-				uint64_t now_ns);
-
 /*
  * Handles a datagram from that address. Returns 0; -EBADMSG; -EOPNOTSUPP: a PMReq or PMAck, which
  * is for the PMSP.

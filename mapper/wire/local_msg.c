@@ -34,7 +34,7 @@ static const struct rule {
 	[RSK_LOCAL_RESOLVE] = { NEEDS_PEER, RSK_LOCAL_QUIET },
 	[RSK_LOCAL_RDMA] = { 0, 0 },
 	[RSK_LOCAL_LINK] = { NEEDS_ENDS | NEEDS_OWN | NEEDS_LINK | NEEDS_AT,
-			     RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN },
+			     RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN | RSK_LOCAL_REFUSED },
 	[RSK_LOCAL_UNLINK] = { NEEDS_LINK, 0 },
 	[RSK_LOCAL_PORT_TABLE] = { OF_RSOCKD | NEEDS_NUMBER, 0 },
 	[RSK_LOCAL_QOS] = { OF_RSOCKD | NEEDS_LINK, 0 },
@@ -57,12 +57,15 @@ static bool tuple_ok(const struct rsk_tuple *t, unsigned int rule)
 	return !(rule & (NEEDS_ENDS | NEEDS_PEER)) || t->peer_port;
 }
 
-/* All addresses of the message are of one family. */
+/* All addresses of the message are of one family, and its flags fit each other. */
 static bool at_ok(const struct rsk_local_msg *m)
 {
 	uint16_t ipv = m->tuple.family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6;
 
 	if (!is_address(m->tuple.family, m->from_ip))
+		return false;
+	if ((m->flags & RSK_LOCAL_REFUSED) &&
+	    m->flags != (RSK_LOCAL_REFUSED | RSK_LOCAL_CONNECTING))
 		return false;
 	return (m->flags & RSK_LOCAL_CONNECTING) ||
 	       (m->port && m->ipv == ipv && is_address(m->tuple.family, m->ip));

@@ -41,6 +41,12 @@ void rsk_local_lookup(struct rsk_stream *s, int fd);
 bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
 		    const struct rsk_verbs_addr *here);
 
+/*
+ * Tells rsockd that the link which this connecting end needs was refused at the address of the
+ * mapping @handle, which is given back. False: as for rsk_local_link().
+ */
+bool rsk_local_link_refused(struct rsk_stream *s, int fd, uint64_t handle);
+
 /* Without the lock: no stream uses the mapping any more. */
 void rsk_local_unlink_later(uint64_t handle);
 

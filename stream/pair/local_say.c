@@ -68,6 +68,11 @@ bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
 	return rsk_rsockd.fd >= 0 && say_link(s, fd, handle, here, 0);
 }
 
+bool rsk_local_link_refused(struct rsk_stream *s, int fd, uint64_t handle)
+{
+	return rsk_rsockd.fd >= 0 && say_link(s, fd, handle, NULL, RSK_LOCAL_REFUSED);
+}
+
 void rsk_local_say_rdma(void)
 {
 	struct rsk_local_msg m = { .type = RSK_LOCAL_RDMA, .port = rsk_remote_port() };

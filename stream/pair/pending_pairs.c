@@ -69,6 +69,17 @@ void rsk_pending_pairs_work(struct rsk_link *l)
 		l->waits = true; /* there may be more of them */
 }
 
+/*
+ * The address may also refuse because the process there has ended. Then so have its connections,
+ * and the next one is another process's: only an established one makes it a refusal.
+ */
+static void refuse(struct rsk_stream *s, int fd)
+{
+	if (s->pairing.mapping && rsk_kernel_established(fd) &&
+	    rsk_local_link_refused(s, fd, s->pairing.mapping))
+		s->pairing.mapping = 0;
+}
+
 static uint64_t anew_ns; /* not before this time; under the pairing lock */
 
 static void lose(struct rsk_stream *s, int fd)
@@ -90,12 +101,14 @@ static void lose_and_ask(struct rsk_stream *s, int fd)
 		rsk_local_lookup(s, fd);
 }
 
-void rsk_pending_pairs_lost(uint64_t nonce)
+void rsk_pending_pairs_lost(uint64_t nonce, bool refused)
 {
 	uint64_t now = rsk_now_ns();
 	bool early = now < anew_ns;
 
 	if (!early)
 		anew_ns = now + ANEW_NS;
+	if (refused)
+		each_waiting(nonce, NULL, refuse);
 	each_waiting(nonce, NULL, early ? lose : lose_and_ask);
 }

@@ -5,6 +5,7 @@
 #ifndef RSK_PENDING_PAIRS_H
 #define RSK_PENDING_PAIRS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct rsk_link;
@@ -24,8 +25,9 @@ void rsk_pending_pairs_work(struct rsk_link *l);
 
 /*
  * The link with that name could not be made, or is gone: rsockd is asked again for the streams that
- * wait for it. The progress thread calls it.
+ * wait for it. @refused: by the address to which it was to go; rsockd is told that first. The
+ * progress thread calls it.
  */
-void rsk_pending_pairs_lost(uint64_t nonce);
+void rsk_pending_pairs_lost(uint64_t nonce, bool refused);
 
 #endif

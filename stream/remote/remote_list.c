@@ -57,8 +57,15 @@ struct rsk_remote *rsk_remote_new(bool initiator, rsk_remote_message_fn *message
  */
 void rsk_remote_dead(struct rsk_remote *r, int why)
 {
+	bool refused;
+
 	if (r->state == RSK_REMOTE_DEAD)
 		return;
+	/*
+	 * By a TCP reset or by rdma_cm. A peer that answers REFUSED is no such address: it takes
+	 * links, but knows nothing of this mapping, which may have expired; the next one may do.
+	 */
+	refused = r->state < RSK_REMOTE_UP && why == -ECONNREFUSED;
 	/*
 	 * What entries of the linger list wait for may have arrived: the rail is polled once more.
 	 */
@@ -83,7 +90,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 		rsk_link_kill(r->l);
 	if (r->initiator) {
 		rsk_link_request_gone(r->nonce, why);
-		rsk_pending_pairs_lost(r->nonce);
+		rsk_pending_pairs_lost(r->nonce, refused);
 	}
 	rsk_pairing_give();
 	if (r->pair.fd >= 0) {

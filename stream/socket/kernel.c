@@ -179,6 +179,13 @@ int rsk_kernel_received(int fd, uint64_t *pos)
 	return rc;
 }
 
+bool rsk_kernel_established(int fd)
+{
+	struct tcp_info ti;
+
+	return tcp_info(fd, &ti) == 0 && ti.tcpi_state == TCP_STATE_ESTABLISHED;
+}
+
 /*
  * Compares the kernel's count with what passed our hooks. If they differ, calls that no hook sees
  * moved bytes, and the next such call would not see the ring: both directions fall back.

@@ -57,6 +57,9 @@ uint32_t rsk_kernel_unacked(int fd);
 /* Bytes ever received, read or not. 0 or -errno. */
 int rsk_kernel_received(int fd, uint64_t *pos);
 
+/* True if neither end has closed the connection, as far as this host knows. */
+bool rsk_kernel_established(int fd);
+
 /*
  * rsk_kernel_is_tcp - whether @fd is a TCP socket. rsk_kernel_speaks_tcp - whether its protocol is
  * TCP (it may be a raw socket). False where that cannot be determined.

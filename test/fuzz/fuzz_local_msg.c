@@ -35,12 +35,16 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	require(!(m->flags & RSK_LOCAL_CONNECTING) || m->type == RSK_LOCAL_LOOKUP ||
 		m->type == RSK_LOCAL_RENDEZVOUS || m->type == RSK_LOCAL_LINK);
 	require(!(m->flags & RSK_LOCAL_AGAIN) || m->type == RSK_LOCAL_LINK);
+	require(!(m->flags & RSK_LOCAL_REFUSED) ||
+		(m->type == RSK_LOCAL_LINK &&
+		 m->flags == (RSK_LOCAL_REFUSED | RSK_LOCAL_CONNECTING)));
 	require(!(m->flags & RSK_LOCAL_QUIET) || m->type == RSK_LOCAL_RESOLVE);
 	require(!(m->flags & RSK_LOCAL_ABLE) || m->type == RSK_LOCAL_HELLO);
 	require(!(m->flags & RSK_LOCAL_NO_SHM) || m->type == RSK_LOCAL_LOOKUP);
 	require(!(m->flags & RSK_LOCAL_DRY) || m->type == RSK_LOCAL_LOOKUP);
-	require(m->flags <= (RSK_LOCAL_CONNECTING | RSK_LOCAL_QUIET | RSK_LOCAL_AGAIN |
-			     RSK_LOCAL_ABLE | RSK_LOCAL_NO_SHM | RSK_LOCAL_DRY));
+	require(m->flags <=
+		(RSK_LOCAL_CONNECTING | RSK_LOCAL_QUIET | RSK_LOCAL_AGAIN | RSK_LOCAL_ABLE |
+		 RSK_LOCAL_NO_SHM | RSK_LOCAL_DRY | RSK_LOCAL_REFUSED));
 	require(m->qos.dscp <= RSK_QOS_DSCP_MOST && m->qos.priority <= RSK_QOS_PRIORITY_MOST);
 	switch (m->type) {
 	case RSK_LOCAL_LINK:
@@ -110,7 +114,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* The same with the fields corrected that a mutation rarely hits. */
 	m.magic = RSK_LOCAL_MAGIC;
 	m.type %= RSK_LOCAL_TYPES;
-	m.flags &= RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN | RSK_LOCAL_ABLE | RSK_LOCAL_NO_SHM;
+	m.flags &= RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN | RSK_LOCAL_ABLE | RSK_LOCAL_NO_SHM |
+		   RSK_LOCAL_REFUSED;
 	m.reason %= RSK_REASON_COUNT;
 	m.qos.dscp &= RSK_QOS_DSCP_MOST;
 	m.qos.priority &= RSK_QOS_PRIORITY_MOST;

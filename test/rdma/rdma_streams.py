@@ -390,6 +390,27 @@ def one_side_only(t):
 
 
 @case(400)
+def a_refused_link(t):
+    """The mapping leads to a port where nobody accepts links: rsockd hears of it, and asks the
+    other host no more for a while, however often the stream asks.
+    """
+    a, b = lab(t).guests
+    serve(a, client={"refused-time": "10min"})
+    serve(b)
+    server, client, port = pair(t, preload=(False, True))
+
+    def spared():
+        both_ways(client, server, 20_000, 20_000, chunk=2000)
+        return a.figure("local_asks_spared_total") >= 2
+    a.until(spared, 120, "a remembered refusal to be the answer")
+    t.equal((a.figure("local_link_refusals_total"), b.counts()["requests"]), (1, 1),
+            "links refused, PMReq")
+    plain(t, port, "link-error")
+    client.finish()
+    server.finish()
+
+
+@case(400)
 def no_rsockd(t):
     """Plain TCP where one host, or both, have no rsockd."""
     a, b = lab(t).guests

@@ -317,23 +317,28 @@ bool kit_connecting(const struct kit *k, uint32_t index)
 
 /* ---- streams ---- */
 
-static void connect_pair(struct kit_stream *ks)
+struct kit_stream kit_connected(void)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int listener = socket(AF_INET, SOCK_STREAM, 0);
 	socklen_t len = sizeof(sa);
+	struct kit_stream ks;
 
 	cr_assert_eq(bind(listener, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	cr_assert_eq(listen(listener, 1), 0);
 	cr_assert_eq(getsockname(listener, (struct sockaddr *)&sa, &len), 0);
-	ks->fd = socket(AF_INET, SOCK_STREAM, 0);
-	rsk_fd_new(ks->fd);
-	cr_assert_eq(connect(ks->fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	rsk_fd_connected(ks->fd, (struct sockaddr *)&sa, sizeof(sa));
-	ks->other = accept(listener, NULL, NULL);
-	cr_assert_geq(ks->other, 0);
+	ks.fd = socket(AF_INET, SOCK_STREAM, 0);
+	rsk_fd_new(ks.fd);
+	cr_assert_eq(connect(ks.fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	rsk_fd_connected(ks.fd, (struct sockaddr *)&sa, sizeof(sa));
+	ks.other = accept(listener, NULL, NULL);
+	cr_assert_geq(ks.other, 0);
 	close(listener);
+	ks.s = rsk_stream_of(ks.fd);
+	cr_assert_not_null(ks.s);
+	rsk_stream_unpin(ks.s);
+	return ks;
 }
 
 /* The other end's receiver answers the proposal. */
@@ -354,11 +359,9 @@ static void answer(struct rsk_stream *s, int fd)
 struct kit_stream kit_stream(struct kit *k, bool on)
 {
 	const struct rsk_rails_record nobody_counts = { .bytes = NULL };
-	struct kit_stream ks;
+	struct kit_stream ks = kit_connected();
 
-	connect_pair(&ks);
-	ks.s = rsk_stream_of(ks.fd);
-	cr_assert_not_null(ks.s);
+	cr_assert_eq(rsk_stream_of(ks.fd), ks.s);
 	cr_assert_eq(rsk_stream_learn(ks.s, ks.fd), 0);
 	rsk_pairing_take();
 	rsk_pm_transaction_begin(ks.s, ks.fd, k->r->l, -1);

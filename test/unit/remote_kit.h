@@ -59,6 +59,8 @@ bool kit_comes(struct kit *k, uint32_t index, uint32_t generation,
 void kit_rail_down(struct kit *k, uint32_t index, int err);
 bool kit_connecting(const struct kit *k, uint32_t index);
 
+/* A TCP connection on this host, whose connecting end the engine tracks. */
+struct kit_stream kit_connected(void);
 /* A TCP connection on this host, paired over the link. @on: its sender is on the ring. */
 struct kit_stream kit_stream(struct kit *k, bool on);
 void kit_promote(const struct kit_stream *ks); /* the sending direction */

@@ -189,6 +189,13 @@ Test(local_msg, of_link)
 	RIGHT(RSK_LOCAL_LINK, OF_PROCESS,
 	      (m.tuple.family = AF_INET6, m.ipv = 6, m.ip[15] = m.from_ip[15] = 1));
 	WRONG(RSK_LOCAL_LOOKUP, OF_PROCESS, m.flags = RSK_LOCAL_AGAIN);
+	RIGHT(RSK_LOCAL_LINK, OF_PROCESS,
+	      (m.flags = RSK_LOCAL_CONNECTING | RSK_LOCAL_REFUSED, m.port = 0, m.ipv = 0));
+	WRONG(RSK_LOCAL_LINK, OF_PROCESS, m.flags = RSK_LOCAL_REFUSED);
+	WRONG(RSK_LOCAL_LINK, OF_PROCESS,
+	      m.flags = RSK_LOCAL_CONNECTING | RSK_LOCAL_REFUSED | RSK_LOCAL_AGAIN);
+	WRONG(RSK_LOCAL_LOOKUP, OF_PROCESS, m.flags = RSK_LOCAL_REFUSED);
+	WRONG(RSK_LOCAL_UNLINK, OF_PROCESS, m.flags = RSK_LOCAL_REFUSED);
 }
 
 /* ---- over a socket ---- */

@@ -296,7 +296,7 @@ Test(pm_client, a_mapping_is_of_the_address_that_the_link_comes_from)
 Test(pm_client, a_refusal_is_remembered)
 {
 	struct cp *p = cp_new(&normal);
-	struct rsk_pm_msg deny, q = pm_request(80, 0, 0);
+	struct rsk_pm_msg deny;
 
 	ask(p, 80, 0, 0, 1);
 	cr_assert_eq(rsk_pm_msg_deny(&p->out, &deny), 0);
@@ -304,12 +304,6 @@ Test(pm_client, a_refusal_is_remembered)
 	cr_assert_eq(p->outcome[0], RSK_PM_REFUSED);
 	cr_assert_eq(ask(p, 80, 0, 1, 3), RSK_PM_REFUSED);
 	cr_assert_eq(ask(p, 80, 0, 1, 2 + normal.cache.refused_ns), RSK_PM_PENDING);
-	/* A refused link has the effect of a PMDeny. */
-	deny = accept_of(p, 100);
-	hear(p, &pmsp, &deny, 20 * SECOND);
-	cr_assert_eq(ask(p, 80, 0, 2, 21 * SECOND), RSK_PM_MAPPED);
-	rsk_pm_client_link_refused(&p->c, &q, 22 * SECOND);
-	cr_assert_eq(ask(p, 80, 0, 2, 23 * SECOND), RSK_PM_REFUSED);
 	cp_free(p);
 }
 

@@ -45,6 +45,8 @@ struct rsk_local_told;
 	X(links, "streams that began to use a mapping")                                            \
 	X(links_again, "of these, streams that used it before this rsockd started")                \
 	X(links_refused, "streams that may not use the mapping")                                   \
+	X(link_refusals, "links that were refused at the RDMA address of a mapping")               \
+	X(asks_spared, "requests to the port mapper answered by a remembered refusal of a link")   \
 	X(unlinks, "streams that stopped using a mapping")                                         \
 	X(unused, "mappings that no stream used in time")
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
+#include "clock.h"
 #include "local_parts.h"
 #include "pm_msg.h"
 
@@ -113,8 +114,29 @@ static void answered(struct rsk_map *map)
 		rsk_local_lookup_on(l, p);
 }
 
+/*
+ * A refused link of the same user to the same service counts as a PMDeny, for as long as one is
+ * remembered.
+ */
+static bool is_refused(const struct rsk_local_question *q, const struct rsk_local_process *p)
+{
+	const struct rsk_pm_msg *req = &q->map.req;
+	struct rsk_pm_addr service = { .port = req->ap_port, .ipv = req->ipv };
+
+	memcpy(service.ip, req->ap_ip, 16);
+	return rsk_link_refusals_has(&p->user->refusals, &service, rsk_clock_ns());
+}
+
 static void start(struct rsk_local *l, struct rsk_local_process *p, struct rsk_local_question *q)
 {
+	if (is_refused(q, p)) {
+		l->count.asks_spared++;
+		p->user->asked--;
+		if (!q->quiet)
+			rsk_local_answer(l, p, &q->end, RSK_REASON_LINK_ERROR);
+		free(q);
+		return;
+	}
 	l->asked++;
 	p->asked++;
 	if (rsk_map_start(&q->map) < 0) {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "agent.h"
+#include "link_refusals.h"
 #include "local.h"
 #include "map.h"
 #include "pm_hash.h"
@@ -26,6 +27,7 @@ struct rsk_local_user {
 	uint64_t at_ns;	 /* time at which left_ns was computed */
 	int64_t left_ns; /* time in ns that messages of its processes may still take up */
 	struct rsk_local_process *put_off; /* list: processes that are not read from for now */
+	struct rsk_link_refusals refusals; /* of links that its processes wanted to make */
 	UT_hash_handle hh;
 };
 
@@ -63,6 +65,10 @@ struct rsk_local_process *rsk_local_process(const struct rsk_local *l, uint32_t 
  */
 bool rsk_local_tell(struct rsk_local *l, struct rsk_local_process *p, struct rsk_local_msg *m,
 		    int fd);
+
+/* Tells the process why its end has no peer, or no mapping. */
+void rsk_local_answer(struct rsk_local *l, struct rsk_local_process *p,
+		      const struct rsk_rendezvous_table_end *end, enum rsk_reason why);
 
 /*
  * Asks the kernel whether the socket is the one that the message names, and of the process's user.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * local_process.c - one process at the local socket: finds it by number, sends to it, proves a
- * socket that it names, and converts policy's answer for it. local.c, local_rendezvous.c and
- * rails.c call it; see local_parts.h.
+ * socket that it names, and converts policy's answer for it. local.c, local_ask.c,
+ * local_rendezvous.c and rails.c call it; see local_parts.h.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -29,6 +29,18 @@ bool rsk_local_tell(struct rsk_local *l, struct rsk_local_process *p, struct rsk
 	if (rc < 0 && rc != -EAGAIN)
 		shutdown(p->fd, SHUT_RDWR); /* the event that this causes removes it */
 	return rc == 0;
+}
+
+void rsk_local_answer(struct rsk_local *l, struct rsk_local_process *p,
+		      const struct rsk_rendezvous_table_end *end, enum rsk_reason why)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_ANSWER,
+				   .tuple = end->tuple,
+				   .cookie = end->cookie,
+				   .fd = end->fd,
+				   .reason = why };
+
+	rsk_local_tell(l, p, &m, -1);
 }
 
 enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_local_process *p,

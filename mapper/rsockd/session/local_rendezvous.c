@@ -24,18 +24,6 @@
 #include "random.h"
 #include "user.h"
 
-static void answer(struct rsk_local *l, struct rsk_local_process *p,
-		   const struct rsk_rendezvous_table_end *end, enum rsk_reason why)
-{
-	struct rsk_local_msg m = { .type = RSK_LOCAL_ANSWER,
-				   .tuple = end->tuple,
-				   .cookie = end->cookie,
-				   .fd = end->fd,
-				   .reason = why };
-
-	rsk_local_tell(l, p, &m, -1);
-}
-
 /* ---- both ends on this host ---- */
 
 static bool tell_of_rendezvous(struct rsk_local *l, const struct rsk_rendezvous_table_end *end,
@@ -129,7 +117,7 @@ static void lookup_here(struct rsk_local *l, struct rsk_local_process *p,
 
 	if (!may_rendezvous(l->settings, p->uid, theirs->uid, service)) {
 		l->count.not_allowed++;
-		answer(l, p, end, RSK_REASON_OTHER_USER);
+		rsk_local_answer(l, p, end, RSK_REASON_OTHER_USER);
 		return;
 	}
 	if (rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(), &other) != 1)
@@ -164,7 +152,7 @@ static void ask_there(struct rsk_local *l, struct rsk_local_process *p,
 	 * come as from another host.
 	 */
 	if (other && !other->no_shm)
-		answer(l, rsk_local_process(l, other->process), other, RSK_REASON_REMOTE);
+		rsk_local_answer(l, rsk_local_process(l, other->process), other, RSK_REASON_REMOTE);
 	rsk_local_ask(l, p, end, false);
 }
 
@@ -187,7 +175,7 @@ static void lookup_there(struct rsk_local *l, struct rsk_local_process *p,
 					    &(struct rsk_rendezvous_table_end){ 0 });
 		rsk_local_ask(l, rsk_local_process(l, other.process), &other, false);
 	}
-	answer(l, p, end, RSK_REASON_REMOTE);
+	rsk_local_answer(l, p, end, RSK_REASON_REMOTE);
 	/* A process that has no port yet reports one in reply to that answer (rsk_local_rdma()). */
 	if (p->rail || !p->able)
 		rsk_agent_came(l->agent, &end->tuple);
@@ -203,10 +191,11 @@ static void lookup_dry(struct rsk_local *l, struct rsk_local_process *p,
 	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
 	bool here = found == 0 && !no_shm(l, end);
 
-	answer(l, p, end,
-	       !here						       ? RSK_REASON_REMOTE :
-	       may_rendezvous(l->settings, p->uid, their_uid, service) ? RSK_REASON_DIRECT :
-									 RSK_REASON_OTHER_USER);
+	rsk_local_answer(l, p, end,
+			 !here ? RSK_REASON_REMOTE :
+			 may_rendezvous(l->settings, p->uid, their_uid, service) ?
+				 RSK_REASON_DIRECT :
+				 RSK_REASON_OTHER_USER);
 }
 
 void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
@@ -228,7 +217,7 @@ void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 	why = rsk_local_proof(l, p, m);
 	if (why != RSK_REASON_DIRECT) {
 		if (why != RSK_REASON_CLOSED) /* closed meanwhile: no answer is needed */
-			answer(l, p, &end, why);
+			rsk_local_answer(l, p, &end, why);
 		return;
 	}
 	rc = rsk_owner_lookup(&mirror, &theirs);
@@ -256,7 +245,8 @@ void rsk_local_resolve(struct rsk_local *l, struct rsk_local_process *p,
 	memcpy(ap.ip, m->tuple.peer, 16);
 	l->count.asks++;
 	if (rsk_diag_source(&ap, &cp) < 0) {
-		answer(l, p, &end, RSK_REASON_NO_RNIC); /* no route: connect() will fail, too */
+		rsk_local_answer(l, p, &end,
+				 RSK_REASON_NO_RNIC); /* no route: connect() will fail, too */
 		return;
 	}
 	memcpy(end.tuple.local, cp.ip, 16);

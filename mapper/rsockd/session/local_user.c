@@ -100,7 +100,7 @@ void rsk_local_users_forget(struct rsk_local *l)
 	for (u = l->users; u; u = next) {
 		next = u->hh.next;
 		if (u->n || u->asked || u->foreign || !rsk_local_user_has_share(u, now) ||
-		    u->left_ns < SHARE_MOST_NS)
+		    u->left_ns < SHARE_MOST_NS || rsk_link_refusals_any(&u->refusals, now))
 			continue;
 		HASH_DEL(l->users, u); /* NOLINT(clang-analyzer-unix.Malloc): removed before */
 		free(u);

@@ -125,6 +125,29 @@ static enum rsk_reason begin_use(struct rsk_local *l, const struct rsk_local_pro
 	return RSK_REASON_MAPPED;
 }
 
+/*
+ * The address to which the mapping leads refuses links. The service is remembered for this user
+ * only: another user need not believe it.
+ */
+static void link_refused(struct rsk_local *l, struct rsk_local_process *p,
+			 const struct rsk_local_msg *m)
+{
+	const struct rsk_session *s = rsk_sessions_find(&l->sessions, p->number, m->link);
+	const struct rsk_tuple *t = &m->tuple;
+	struct rsk_pm_addr service = { .port = t->peer_port,
+				       .ipv = t->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6 };
+
+	if (!s || s->used || s->cookie != m->cookie)
+		return;
+	if (rsk_local_proof(l, p, m) == RSK_REASON_DIRECT) {
+		memcpy(service.ip, t->peer, 16);
+		l->count.link_refusals++;
+		rsk_link_refusals_add(&p->user->refusals, &service,
+				      rsk_clock_ns() + l->settings->client.cache.refused_ns);
+	}
+	rsk_sessions_drop(&l->sessions, p->number, m->link);
+}
+
 /* ---- the accepting end ---- */
 
 /* The names of this connection as its PMReq has them. */
@@ -247,8 +270,14 @@ static void again(struct rsk_local *l, struct rsk_local_process *p, const struct
 
 void rsk_local_link(struct rsk_local *l, struct rsk_local_process *p, const struct rsk_local_msg *m)
 {
-	enum rsk_reason why = rsk_local_proof(l, p, m);
+	enum rsk_reason why;
 
+	if (m->flags & RSK_LOCAL_REFUSED) {
+		link_refused(l, p, m);
+		rsk_local_lookup_on(l, p);
+		return;
+	}
+	why = rsk_local_proof(l, p, m);
 	if (why != RSK_REASON_DIRECT)
 		settle(l, p, m, why);
 	else if (m->flags & RSK_LOCAL_AGAIN)
