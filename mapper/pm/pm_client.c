@@ -148,6 +148,7 @@ static enum rsk_pm_outcome known(struct rsk_pm_client *c, const struct rsk_pm_ms
 	if (!req->cp_port)
 		o = rsk_pm_cache_find(&c->cache, req, now_ns, out);
 	if (o == RSK_PM_MAPPED && c->ops->holds && !c->ops->holds(c->ctx, req, out)) {
+		c->count.outdated++;
 		rsk_pm_cache_forget(&c->cache, req);
 		o = RSK_PM_PENDING;
 	}

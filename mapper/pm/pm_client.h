@@ -27,7 +27,7 @@ struct rsk_pm_client_ops {
 	/* The answer for @user; @m is set if it is MAPPED. May call rsk_pm_client_ask(). */
 	void (*done)(void *ctx, void *user, enum rsk_pm_outcome outcome,
 		     const struct rsk_pm_mapping *m);
-	/* True if a remembered mapping may be used: asks the policy agent. NULL: always. */
+	/* True if a cached mapping may still be used: asks the policy agent. NULL: always. */
 	bool (*holds)(void *ctx, const struct rsk_pm_msg *req, const struct rsk_pm_mapping *m);
 };
 
@@ -52,6 +52,7 @@ struct rsk_pm_client_config {
 	X(asked, "requests for a mapping")                                                         \
 	X(cached, "of these, answered from the cache")                                             \
 	X(shared, "of these, answered by another one's transaction")                               \
+	X(outdated, "cached mappings that the policy agent did not let hold")                      \
 	X(sends, "PMReq sent, not counting repetitions")                                           \
 	X(repeats, "PMReq sent again")                                                             \
 	X(mapped, "PMAccept received")                                                             \

@@ -164,6 +164,15 @@ uint32_t rsk_pma_qos_changes(const struct rsk_pma *a);
 bool rsk_pma_stands(const struct rsk_pma *a, uint64_t reservation);
 
 /*
+ * Whether the mapping of the service at @service to the RDMA address @rdma, which a PMSP gave some
+ * time ago, may still be used, as far as this agent knows: false if that address is of a port that
+ * takes no sessions now, on whatever node, or if @service is an aggregate that is not over that
+ * port. An address of which the configuration says nothing: true.
+ */
+bool rsk_pma_holds(const struct rsk_pma *a, uint8_t ipv, const uint8_t service[static 16],
+		   const uint8_t rdma[static 16]);
+
+/*
  * Callbacks for changes of reservations and devices, whatever caused them. Each may be NULL; none
  * may call rsk_pma_decide().
  */

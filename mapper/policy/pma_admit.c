@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* pma_admit.c - see pma.h: sessions that other agents decide on, and devices that they report. */
+/*
+ * pma_admit.c - see pma.h: what other agents and PMSPs have decided on, and devices that agents
+ * report.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -70,6 +73,31 @@ bool rsk_pma_stands(const struct rsk_pma *a, uint64_t reservation)
 
 	return rsk_ledger_find(&a->ledger, reservation, &v) && a->ledger.accounts[v.port].current &&
 	       rsk_ledger_state(&a->ledger.accounts[v.port]) == RSK_PMA_UP;
+}
+
+/* @port: NULL, a port that is not in the configuration. */
+static bool is_over(const struct rsk_conf_aggregate *g, const uint32_t *port)
+{
+	for (size_t i = 0; port && i < g->n_ports; i++)
+		if (g->ports[i] == *port)
+			return true;
+	return false;
+}
+
+bool rsk_pma_holds(const struct rsk_pma *a, uint8_t ipv, const uint8_t service[static 16],
+		   const uint8_t rdma[static 16])
+{
+	const uint32_t *port = rsk_conf_port_at(a->conf, ipv, rdma);
+	const struct rsk_ledger_account *p;
+	uint32_t number;
+
+	if (rsk_conf_owner_of(a->conf, ipv, service, &number) == RSK_CONF_AGGREGATES &&
+	    !is_over(&a->conf->aggregates[number], port))
+		return false;
+	if (!port)
+		return true;
+	p = &a->ledger.accounts[a->bound.ports[*port]];
+	return rsk_ledger_state(p) == RSK_PMA_UP && (!p->soft || a->conf->use_soft);
 }
 
 /* ---- observers and reports ---- */

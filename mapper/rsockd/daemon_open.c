@@ -87,9 +87,21 @@ static void client_send(void *ctx, const struct rsk_pm_addr *to, const void *dat
 	rsk_udp_send(&d->ask, to, datagram, bytes);
 }
 
+/*
+ * F1 was asked about our own side. What the agent of this host knows of the RDMA address may have
+ * changed since the PMSP gave it.
+ */
+static bool client_holds(void *ctx, const struct rsk_pm_msg *req, const struct rsk_pm_mapping *m)
+{
+	const struct rsk_daemon *d = ctx;
+
+	return rsk_pma_holds(d->pma, req->ipv, req->ap_ip, m->rdma.ip);
+}
+
 static const struct rsk_pm_client_ops client_ops = { .random = random64,
 						     .send = client_send,
-						     .done = rsk_map_done };
+						     .done = rsk_map_done,
+						     .holds = client_holds };
 
 /* ---- hot-plug and signals ---- */
 

@@ -79,6 +79,44 @@ def the_cp_s_device_is_drained(t):
         t.equal(b.counts()["requests"], requests, "PMReq")
 
 
+@case(timeout=60)
+def what_a_cached_answer_leads_to(t):
+    """The other host's devices are in the CP's own configuration: a cached mapping holds as long as
+    its policy agent takes the device that it leads to, and as long as the service is over it.
+    """
+    lab = Lab(t, 2)
+    a, far = lab.hosts[0], {"b0": "10.77.1.1", "b1": "10.77.1.2"}
+    b = ap_with(lab, 1, far,
+                aggregates=[{"address": lab.hosts[1].ip, "over": ["b0", "b1"], "choose": "order"}],
+                services=[{"name": "iperf", "ports": [str(SERVICE)], "pm-time": "lasting"}])
+
+    def configuration(*over):
+        known = [{"name": name, "node": "host2", "addresses": [ip_]} for name, ip_ in far.items()]
+        return {**asking(a), "rnics": [*asking(a)["rnics"], *known],
+                "aggregates": [{"address": b.ip, "over": list(over)}]}
+
+    def mapped(to, requests, outdated, what):
+        answer = a.map(b, SERVICE)
+        t.equal((answer["outcome"], answer.get("rdma", {}).get("ip")), ("mapped", far[to]), what)
+        t.equal((b.counts()["requests"], a.counts("client")["outdated"]), (requests, outdated),
+                f"PMReq, and cached mappings that did not hold: {what}")
+    a.start(**configuration("b0", "b1"))
+    mapped("b0", 1, 0, "the first")
+    mapped("b0", 1, 0, "cached")
+    b.post("/v1/drain", {"device": "b0"})
+    mapped("b0", 1, 0, "the CP's side does not know it")
+    a.post("/v1/drain", {"device": "b0"})
+    mapped("b1", 2, 1, "the CP's policy agent has it drained")
+    mapped("b1", 2, 1, "cached, too")
+    a.post("/v1/drain", {"device": "b0", "on": False})
+    mapped("b1", 2, 1, "it leads to the other one")
+    b.post("/v1/drain", {"device": "b0", "on": False})
+    a.write_config(**configuration("b0"))
+    a.post("/v1/reload", {})
+    mapped("b0", 3, 2, "the service is not over the other one any more")
+    mapped("b0", 3, 2, "and that is cached")
+
+
 @case(timeout=120)
 def the_node_s_load_counts(t):
     """One rule holds while the node is less busy than it is, and another one always."""

@@ -265,6 +265,7 @@ Test(pm_client, pm_time_says_how_long)
 	cr_assert_eq(ask(p, 80, 0, 2, 1000000 * SECOND), RSK_PM_MAPPED, "until told otherwise");
 	p->holds = false;
 	cr_assert_eq(ask(p, 80, 0, 3, 1000000 * SECOND), RSK_PM_PENDING, "the agent says no");
+	cr_assert_eq(p->c.count.outdated, 1);
 	cp_free(p);
 }
 

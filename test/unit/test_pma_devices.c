@@ -110,6 +110,49 @@ Test(pma_devices, aggregate_in_order_or_by_load)
 	rsk_pma_free(a);
 }
 
+static bool holds(const struct rsk_pma *a, const char *service, const char *rdma)
+{
+	uint8_t at[2][16] = { 0 };
+
+	cr_assert_eq(inet_pton(AF_INET, service, at[0]), 1);
+	cr_assert_eq(inet_pton(AF_INET, rdma, at[1]), 1);
+	return rsk_pma_holds(a, 4, at[0], at[1]);
+}
+
+/* What was mapped before leads to a port of another node, which this agent knows. */
+Test(pma_devices, what_a_cached_mapping_leads_to)
+{
+	struct rsk_pma *a = pma_of(aggregate);
+	uint8_t ip[16] = { 1, 2, 3, 125 };
+
+	cr_assert(holds(a, "1.2.3.4", "1.2.3.125"));
+	cr_assert(holds(a, "1.2.3.123", "1.2.3.125"), "of an address of its own");
+	cr_assert(holds(a, "10.0.0.9", "10.0.0.9"), "of which nothing is known");
+	cr_assert_not(holds(a, "1.2.3.4", "10.0.0.9"), "an aggregate that is not over it");
+	for (int state = RSK_PMA_DOWN; state <= RSK_PMA_DRAINING; state++) {
+		cr_assert_eq(rsk_pma_device_set(a, "r125", (enum rsk_pma_device_state)state), 0);
+		cr_assert_not(holds(a, "1.2.3.4", "1.2.3.125"));
+		cr_assert_not(holds(a, "10.0.0.9", "1.2.3.125"), "whatever the service");
+		cr_assert(holds(a, "1.2.3.4", "1.2.3.126"));
+	}
+	cr_assert_eq(rsk_pma_device_set(a, "r125", RSK_PMA_UP), 0);
+	cr_assert(holds(a, "1.2.3.4", "1.2.3.125"));
+	cr_assert_eq(rsk_pma_port_seen(a, "n2", 4, ip, RSK_PMA_DOWN, 0), 0);
+	cr_assert_not(holds(a, "1.2.3.4", "1.2.3.125"), "its node says so");
+	cr_assert_eq(rsk_pma_reload(a, pma_conf("rnics:\n"
+						"  - {name: r125, node: n2,"
+						" addresses: [1.2.3.125]}\n"
+						"  - {name: r126, node: n2,"
+						" addresses: [1.2.3.126]}\n"
+						"aggregates: [{address: 1.2.3.4, over: [r125]}]\n"
+						"services: [{name: s, ports: ['80']}]\n")),
+		     0);
+	cr_assert_not(holds(a, "1.2.3.4", "1.2.3.126"), "the aggregate is not over it any more");
+	cr_assert(holds(a, "1.2.3.126", "1.2.3.126"));
+	cr_assert(rsk_pma_validate(a));
+	rsk_pma_free(a);
+}
+
 static const char own[] = "rnics:\n"
 			  "  - {name: x, sessions: 2, ports: [{name: '1', addresses: [10.1.0.1]},\n"
 			  "     {name: '2', addresses: [10.1.0.2]}]}\n"
