@@ -128,6 +128,40 @@ Test(pm_client, acknowledges_to_where_the_accept_came_from)
 	cp_free(p);
 }
 
+/* Random numbers that are 0 or in use. */
+static const uint64_t *rolls;
+
+static uint64_t next_roll(void *ctx)
+{
+	return *rolls++;
+}
+
+static const struct rsk_pm_client_ops loaded = { .random = next_roll, .send = keep, .done = done };
+
+/* A name is not used twice while one of its packets may live: not while it is open, or lingers. */
+Test(pm_client, a_handle_is_not_used_twice)
+{
+	static const uint64_t seq[] = { 0, 5, 5, 0, 5, 6, 5, 6, 7, 5 };
+	struct cp *p = cp_new(&normal);
+	struct rsk_pm_msg m;
+
+	p->c.ops = &loaded;
+	rolls = seq;
+	cr_assert_eq(ask(p, 80, 4242, 0, 1), RSK_PM_PENDING);
+	cr_assert_eq(p->out.assoc_handle, 5, "0 is none");
+	m = accept_of(p, 0);
+	cr_assert_eq(ask(p, 81, 4243, 1, 1), RSK_PM_PENDING);
+	cr_assert_eq(p->out.assoc_handle, 6, "5 is open, for another connection");
+	hear(p, &pmsp, &m, 2);
+	cr_assert_eq(p->outcome[0], RSK_PM_MAPPED);
+	cr_assert_eq(ask(p, 80, 4242, 2, normal.linger_ns), RSK_PM_PENDING);
+	cr_assert_eq(p->out.assoc_handle, 7, "5 lingers, and 6 is open");
+	rsk_pm_client_tick(&p->c, 2 + normal.linger_ns + TICK);
+	cr_assert_eq(ask(p, 80, 4244, 3, 3 + normal.linger_ns + TICK), RSK_PM_PENDING);
+	cr_assert_eq(p->out.assoc_handle, 5, "it is over");
+	cp_free(p);
+}
+
 Test(pm_client, sends_the_same_bytes_again_each_time_after_twice_as_long)
 {
 	struct cp *p = cp_new(&normal);
