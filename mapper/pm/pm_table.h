@@ -45,8 +45,6 @@ struct rsk_pm_entry {
 	uint8_t cp_ip[16];
 	uint16_t cp_port, ap_port, rdma_port, link_port;
 	uint8_t ipv, state, tries, pm_time_s;
-	/* Used over an existing link: its PMAck completes it */
-	bool over_link;
 	/* The port is that of a process, not made for this mapping */
 	bool own_port;
 	uint8_t ap_ip[16]; /* requested address */

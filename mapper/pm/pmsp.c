@@ -35,7 +35,6 @@ static struct rsk_pmsp_grant grant_of(const struct rsk_pm_entry *e)
 				    .port = e->rdma_port,
 				    .ipv = e->ipv,
 				    .pm_time_s = e->pm_time_s,
-				    .over_link = e->over_link,
 				    .own_port = e->own_port };
 
 	memcpy(g.ip, e->rdma_ip, 16);
@@ -139,7 +138,6 @@ static void offer(struct rsk_pmsp *p, struct rsk_pm_entry *e, const struct rsk_p
 	if (!held)
 		rsk_pm_table_offer(&p->table, e, g->ip, g->port);
 	e->grant = g->id;
-	e->over_link = g->over_link;
 	e->own_port = g->own_port;
 	e->pm_time_s = g->pm_time_s;
 	e->tries = 0;
@@ -251,8 +249,6 @@ static void on_ack(struct rsk_pmsp *p, const struct rsk_pm_msg *ack)
 	p->count.acks++;
 	/* Its timer stays: most entries are used and gone before it fires. */
 	rsk_pm_table_hold(&p->table, e);
-	if (e->over_link)
-		hand_over(p, e);
 }
 
 int rsk_pmsp_receive(struct rsk_pmsp *p, const struct rsk_pm_addr *from, const void *datagram,

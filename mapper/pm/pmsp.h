@@ -35,8 +35,6 @@ struct rsk_pmsp_grant {
 	uint16_t port;	   /* and listen port */
 	uint8_t ipv;	   /* of the request; set by the PMSP */
 	uint8_t pm_time_s; /* 0: this transaction only */
-	/* The link exists already: the PMAck alone completes it */
-	bool over_link;
 	/* For the decider: a process listens there already */
 	bool own_port;
 };

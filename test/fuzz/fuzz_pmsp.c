@@ -54,7 +54,6 @@ static enum rsk_pmsp_verdict choose(struct rsk_pmsp_grant *g)
 	g->ip[0] = 10;
 	g->port = (uint16_t)(take(1) % 4 + 1);
 	g->pm_time_s = (uint8_t)take(1);
-	g->over_link = take(1) & 1;
 	return v;
 }
 

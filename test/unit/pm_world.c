@@ -164,7 +164,6 @@ static enum rsk_pmsp_verdict choose(struct world_host *h, const struct rsk_pm_ms
 	memcpy(grant->ip, h->at.ip, 16);
 	grant->port = world_rdma_port(service);
 	grant->pm_time_s = ap->pm_time_s[service];
-	grant->over_link = false;
 	return RSK_PMSP_ACCEPT;
 }
 

@@ -118,21 +118,6 @@ Test(pmsp_links, a_service_mapping_serves_until_its_time_is_over)
 	ap_free(a);
 }
 
-Test(pmsp_links, over_a_link_that_exists_the_ack_alone_disarms)
-{
-	struct ap *a = ap_new(&normal);
-	struct rsk_pm_msg r = pm_request(80, 4242, 5);
-
-	a->grant.over_link = true;
-	give(a, &r, 1);
-	acknowledge(a, 2);
-	cr_assert_eq(a->used, 1);
-	cr_assert(a->last);
-	cr_assert_eq(a->p.table.n, 0);
-	cr_assert_eq(a->released, 0);
-	ap_free(a);
-}
-
 Test(pmsp_links, a_session_that_is_refused_at_the_last_moment_is_released)
 {
 	struct ap *a = ap_new(&normal);
