@@ -1,5 +1,5 @@
-"""etcd on a host of netlab.py as a real process, what it is asked directly, and a proxy that makes
-the way to it a bad one. The scripts about a cluster use it.
+"""etcd on a host of netlab.py as a real process, or on three of them; what it is asked directly;
+and a proxy that makes the way to it a bad one. The scripts about a cluster use it.
 """
 import base64
 import http.client
@@ -51,34 +51,53 @@ class Certificates:
 
 
 class Etcd:
-    """tls: the authority that signs the server's certificate; by_client: clients need one, too."""
+    """tls: the authority that signs the server's certificate; by_client: clients need one, too;
+    among: the hosts of the cluster that this is a node of, which the caller starts; words: more of
+    etcd's command line. disk_mb, before it is started: the size of its disk.
+    """
 
-    def __init__(self, host, tls=None, by_client=False):
+    def __init__(self, host, tls=None, by_client=False, among=(), words=()):
         self.host, self.t, self.tls, self.by_client = host, host.t, tls, by_client
         self.url = f"{'https' if tls else 'http'}://{host.ip}:{PORT}"
-        self.data = self.t.path("etcd")
+        self.data = self.t.path(f"etcd{host.number}")
         self.token = None
-        self.words = []
+        self.peers = {f"host{one.number}": f"http://{one.ip if among else '127.0.0.1'}:{PEER_PORT}"
+                      for one in among or (host,)}
+        # Three nodes need time for each other; one alone elects itself.
+        self.words = [*words, "--heartbeat-interval", "50", "--election-timeout",
+                      "500" if among else "250"]
         if tls:
             certificate, key = tls.sign("server", host.ip)
-            self.words = ["--cert-file", certificate, "--key-file", key]
+            self.words += ["--cert-file", certificate, "--key-file", key]
             self.context = ssl.create_default_context(cafile=tls.ca)
         if by_client:
             self.words += ["--client-cert-auth", "--trusted-ca-file", tls.ca]
             self.context.load_cert_chain(*tls.sign("test"))
-        self.start()
+        self.proc = self.disk_mb = None
+        if not among:
+            self.start()
 
-    def start(self):
-        peer = f"http://127.0.0.1:{PEER_PORT}"
+    def launch(self):
+        name, within = f"host{self.host.number}", ()
+        if self.disk_mb:  # ip netns exec has made a mount namespace
+            os.makedirs(self.data, mode=0o700)
+            within = ["sh", "-c", f'mount -t tmpfs -o size={self.disk_mb}m none "$0" && exec "$@"',
+                      self.data]
         self.proc = self.host.run(
-            ["etcd", "--data-dir", self.data, "--listen-client-urls", self.url,
-             "--advertise-client-urls", self.url, "--listen-peer-urls", peer,
-             "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}",
-             "--heartbeat-interval", "50", "--election-timeout", "250", "--logger", "zap",
-             "--log-level", "error", *self.words], name="etcd")
+            ["etcd", "--name", name, "--data-dir", self.data, "--listen-client-urls", self.url,
+             "--advertise-client-urls", self.url, "--listen-peer-urls", self.peers[name],
+             "--initial-advertise-peer-urls", self.peers[name], "--initial-cluster",
+             ",".join(f"{one}={url}" for one, url in self.peers.items()), "--logger", "zap",
+             "--log-level", "error", *self.words], name=f"etcd{self.host.number}", within=within)
+        return self
 
+    def runs(self):
+        return self.proc.popen.poll() is None
+
+    def ready(self):
+        """Waits until it answers; one node of several does so only with a majority."""
         def answers():
-            if self.proc.popen.poll() is not None:
+            if not self.runs():
                 raise Failure(f"etcd ended: {self.proc.err()}")
             try:
                 return self.ask("kv/range", key=b64("x"))[0] in (200, 400, 401)
@@ -86,6 +105,9 @@ class Etcd:
                 return False
         self.t.until(answers, 30, "etcd to answer")
         return self
+
+    def start(self):
+        return self.launch().ready()
 
     def kill(self):
         self.t.kill(self.proc)
@@ -115,20 +137,76 @@ class Etcd:
             raise Failure(f"etcd, {path}: {status} {answer}")
         return answer
 
+    def figure(self, name):
+        """A number of its metrics."""
+        made = self.connection()
+        made.request("GET", "/metrics")
+        lines = made.getresponse().read().decode().splitlines()
+        made.close()
+        return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
     def put(self, text, key=CURRENT):
         """Returns the revision."""
         return int(self.do("kv/put", key=b64(key), value=b64(text))["header"]["revision"])
 
 
+class EtcdCluster:
+    """etcd on several hosts, each a node of one cluster. words: more of their command lines;
+    disk_mb: the size of the last one's disk.
+    """
+
+    def __init__(self, hosts, words=(), disk_mb=None):
+        self.t = hosts[0].t
+        self.nodes = [Etcd(host, among=hosts, words=words) for host in hosts]
+        self.nodes[-1].disk_mb = disk_mb
+        self.start()
+
+    def start(self):
+        """Starts those that do not run."""
+        for node in self.nodes:
+            if not node.proc or not node.runs():
+                node.launch()
+        for node in self.nodes:
+            node.ready()
+
+    def status(self, node):
+        return node.do("maintenance/status")
+
+    def leader(self, among=None):
+        """The node that leads, by what these ones (all that run) say; None: they do not agree."""
+        told = {}
+        for node in among or [node for node in self.nodes if node.runs()]:
+            try:
+                said = self.status(node)
+            except (OSError, Failure):
+                return None
+            told[said["header"]["member_id"]] = (node, said.get("leader"))
+        leaders = {leader for _, leader in told.values()}
+        leader = leaders.pop()
+        return told[leader][0] if not leaders and leader in told else None
+
+    def any(self):
+        return next(node for node in self.nodes if node.runs())
+
+    def keys(self, node=None):
+        """All keys with their entries, as a majority has them."""
+        found = (node or self.any()).do("kv/range", key=b64(b"\0"), range_end=b64(b"\0"))
+        return {base64.b64decode(one["key"]).decode(): one for one in found.get("kvs", [])}
+
+
 class Proxy:
     """A TCP proxy on a host, before a server: it delays what it carries, holds back requests that
-    have some word in them, or says nothing at all.
+    have some word in them, loses events of a watch, or says nothing at all.
     """
+
+    EVENT = b'"events"'  # etcd sends each in a chunk of its own
 
     def __init__(self, host, port, to, delay_s=0.0, at=None):
         self.host, self.to, self.delay_s = host, to, delay_s
         self.url = f"http://{at or host.ip}:{port}"
         self.held, self.hold = 0, None  # a word: requests with it are held back while it is set
+        self.loses, self.lost = False, []
+        self.late = b""  # sent behind the next event
         self.silent = False
         with host.inside():
             self.socket = socket.create_server((at or host.ip, port))
@@ -161,6 +239,11 @@ class Proxy:
                     self.held += 1
                     while self.hold:
                         time.sleep(0.01)
+                if not is_request and self.EVENT in data:
+                    if self.loses:
+                        self.lost.append(data)
+                        continue
+                    data, self.late = data + self.late, b""
                 if not self.silent:
                     sink.sendall(data)
         except OSError:

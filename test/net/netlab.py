@@ -279,9 +279,14 @@ class Lab:
             raise Failure(f"the wire said {line}: {self.wire.err()}")
         return dict(zip(line[1::2], map(int, line[2::2])))
 
-    def make_wire(self, lose=0, twice=0, late=0):
-        """Sets the wire's faults in percent; returns the counts of faults so far."""
-        self.wire.stdin.write(f"lose {lose} twice {twice} late {late}\n".encode())
+    def make_wire(self, lose=0, twice=0, late=0, slow_ms=None, cut=()):
+        """Sets the wire's faults: in percent; the hosts that are slow, and by how many ms; and the
+        pairs of hosts between which nothing is carried. Returns the counts of faults so far.
+        """
+        slow = ",".join(f"{host.number}:{ms}" for host, ms in (slow_ms or {}).items()) or "-"
+        pairs = ",".join(f"{one.number}-{other.number}" for one, other in cut) or "-"
+        self.wire.stdin.write(
+            f"lose {lose} twice {twice} late {late} slow {slow} cut {pairs}\n".encode())
         return self.heard()
 
     def remove(self):
