@@ -43,7 +43,7 @@ suites_long() # SECONDS for each fuzz target
 	cores=$(nproc)
 	ctests "behaviours without spinning, with small rings" 20 configs "$cores"
 	ctests "real programs in more ways" 15 real-more 1
-	ctests "clusters on etcd; rsockd's memory, by memcheck" 15 net-more $((cores * 2))
+	ctests "clusters on etcd; rsockd's memory, by memcheck" 20 net-more $((cores * 2))
 	ctests "teeth: what is wrong is noticed" 10 teeth "$cores"
 	suite "200 random programs" limited 10 make -s differ
 	ctests "two hosts with RDMA devices, a few of all" 15 rdma-short 1

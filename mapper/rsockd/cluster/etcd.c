@@ -45,6 +45,11 @@ const char *rsk_etcd_endpoint(const struct rsk_etcd *e)
 
 /* ---- a call ---- */
 
+static const char *endpoint_of(const struct rsk_etcd_call *c)
+{
+	return c->by->endpoints[c->at].url;
+}
+
 /* The next endpoint in turn whose name has an address. */
 static void turn(struct rsk_etcd *e)
 {
@@ -86,6 +91,7 @@ static void begin(struct rsk_etcd_call *c)
 	c->token_number = e->count.tokens;
 	if (c->is_parked)
 		return;
+	c->at = e->at;
 	if (needs_token)
 		e->login = c;
 	e->count.calls++;
@@ -169,7 +175,7 @@ static int verdict_of_error(const json_t *body, long status, const char **text)
  */
 static int verdict(struct rsk_etcd_call *c, json_t **body, char *why, size_t n)
 {
-	const char *endpoint = rsk_etcd_endpoint(c->by), *text = "the answer is not etcd's";
+	const char *text = "the answer is not etcd's";
 	json_error_t error;
 	long status = 0;
 	int rc;
@@ -193,7 +199,7 @@ static int verdict(struct rsk_etcd_call *c, json_t **body, char *why, size_t n)
 		if (rc == 0 && (status != 200 || json_object_get(*body, "error")))
 			rc = verdict_of_error(*body, status, &text);
 	}
-	snprintf(why, n, "%s: %s", endpoint, text);
+	snprintf(why, n, "%s: %s", endpoint_of(c), text);
 	return rc;
 }
 
@@ -259,7 +265,9 @@ static void exchange_is_over(struct rsk_etcd_call *c)
 	e->count.failures += rc < 0;
 	if (rc == -EHOSTUNREACH || rc == -ETIMEDOUT || rc == -EPROTO) {
 		c->tried++;
-		turn(e);
+		/* Of calls that fail there together, the first one has turned already. */
+		if (e->at == c->at)
+			turn(e);
 	}
 	if (may_go_on(c, rc))
 		begin(c);
@@ -282,7 +290,7 @@ static void deliver(struct rsk_etcd_call *c)
 		c->q.event(c->q.ctx, result);
 	} else {
 		rc = verdict_of_error(object, 200, &text);
-		snprintf(why, sizeof(why), "%s: %s", rsk_etcd_endpoint(c->by), text);
+		snprintf(why, sizeof(why), "%s: %s", endpoint_of(c), text);
 		c->by->count.failures++;
 		if (!renews(c, rc))
 			end(c, rc, NULL, why);

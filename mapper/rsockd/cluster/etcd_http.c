@@ -214,7 +214,7 @@ static bool set_up(struct rsk_etcd_call *c, const char *path, uint64_t limit_ns)
 	char url[512];
 	bool ok = set_headers(c) && set_tls(e, c->easy);
 
-	snprintf(url, sizeof(url), "%s%s", e->endpoints[e->at].url, path);
+	snprintf(url, sizeof(url), "%s%s", e->endpoints[c->at].url, path);
 #define SET(option, value)                                                                         \
 	(ok = ok && rsk_curl.easy_setopt(c->easy, CURLOPT_##option, value) == CURLE_OK)
 	SET(URL, url);

@@ -46,6 +46,7 @@ struct rsk_etcd_call {
 	/* ---- where it is: etcd.c ---- */
 	uint64_t deadline_ns;
 	size_t tried; /* endpoints */
+	size_t at;    /* the endpoint of the exchange */
 	/* The exchange under way is for a token; one that etcd had rejected was replaced */
 	bool is_authenticating, was_renewed;
 	bool is_parked;	       /* there is no exchange: it waits for another call's token */
@@ -68,7 +69,7 @@ struct rsk_etcd_call {
 int rsk_etcd_http_open(struct rsk_etcd *e);
 void rsk_etcd_http_close(struct rsk_etcd *e);
 /*
- * Begins an exchange: POST of @body, whose ownership is taken, to @path of the current endpoint.
+ * Begins an exchange: POST of @body, whose ownership is taken, to @path of the call's endpoint.
  * @limit_ns 0: it may last. When it is over, or an object of a watch is there,
  * rsk_etcd_call_advance() is called from the event loop, after a failure to begin as well.
  */

@@ -1,0 +1,186 @@
+#!/usr/bin/python3
+"""What rsockd does when an etcd of three nodes fails: each node on a host of its own, two agents on
+others, and a stream between programs of these two that goes on all the time.
+
+Each case ends with the same questions (Rig.is_whole): does every agent run the newest revision,
+does etcd have an entry of each agent and of nobody else, is the entry of one that is killed gone
+after two leases, and did no agent ever go back to an older revision?
+"""
+import re
+import sys
+import threading
+import time
+
+from etcdlab import CURRENT, PREFIX, EtcdCluster
+from lib.harness import Failure, case, main
+from net_cluster import document, has, push, runs
+from net_members import registered
+from net_rsockd import SERVICE, serving
+from netlab import Lab
+
+LEASE_S = 4
+CHECK_S = 10  # how often an agent looks at the key beside its watch
+WATCHES = "etcd_debugging_mvcc_watcher_total"
+READINGS = ('grpc_server_handled_total{grpc_code="OK",grpc_method="Range",'
+            'grpc_service="etcdserverpb.KV",grpc_type="unary"}')
+
+
+class Stream:
+    """Both ways between a program on each of two hosts, until it is ended."""
+
+    def __init__(self, a, b):
+        self.t, self.rounds, self.trouble, self.ended = a.t, 0, None, False
+        self.paused_s = 0  # at the most
+        self.client, self.server = a.peer(), b.peer().listen(SERVICE)
+        self.client.connect(self.server)
+        self.thread = threading.Thread(target=self.carry, daemon=True)
+        self.thread.start()
+
+    def carry(self):
+        try:
+            while not self.ended:
+                began = time.monotonic()
+                self.client.exchange(self.server, 50000)
+                self.paused_s = max(self.paused_s, time.monotonic() - began)
+                self.rounds += 1
+        except (Failure, OSError, ValueError) as error:
+            self.trouble = error
+
+    def goes_on(self, seconds=60):
+        before = self.rounds
+        self.t.until(lambda: self.trouble or self.rounds > before + 1, seconds,
+                     "the stream to go on")
+        self.t.check(not self.trouble, f"the stream: {self.trouble}")
+
+    def end(self, pause_s):
+        self.goes_on()
+        self.ended = True
+        self.thread.join()
+        self.t.check(not self.trouble, f"the stream: {self.trouble}")
+        self.t.check(self.paused_s < pause_s, f"the stream paused for {self.paused_s:.1f} s")
+
+
+def taken(daemon):
+    """The revisions that a run of an agent has put in force, in their order."""
+    return [int(number) for number in
+            re.findall(r"revision (\d+) of the cluster's document is in force", daemon.err())]
+
+
+class Rig:
+    def __init__(self, t, **etcd):
+        self.t, self.lab = t, Lab(t, 5)
+        self.a, self.b = self.agents = self.lab.hosts[:2]
+        self.etcd = EtcdCluster(self.lab.hosts[2:], **etcd)
+        self.lease_s, self.stream = LEASE_S, None
+
+    def roles(self):
+        """The node that leads, and the two others."""
+        self.t.until(self.etcd.leader, 20, "a leader")
+        leader = self.etcd.leader()
+        return leader, *(node for node in self.etcd.nodes if node is not leader)
+
+    def start(self, *urls_of_each):
+        """Starts the agents, each with its endpoints in this order, and all that goes on beside
+        them. Returns the first revision.
+        """
+        for host, urls in zip(self.agents, urls_of_each):
+            self.configure(host, urls)
+            host.restart()
+        for host in self.agents:
+            registered(self.t, host)
+        first = push(self.b, document())
+        self.in_force(first)
+        self.stream = Stream(*self.agents)
+        self.stream.goes_on()
+        return first
+
+    def looks_at(self, node):
+        """Waits until an agent has read the key beside its watch; only one asks that node."""
+        before = node.figure(READINGS)
+        self.t.until(lambda: node.figure(READINGS) > before, CHECK_S + 2, "the agent to look")
+
+    def configure(self, host, urls, timeout="5s"):
+        host.write_config(**serving(host, cluster={"etcd": urls, "prefix": PREFIX,
+                                                   "lease": f"{self.lease_s}s",
+                                                   "timeout": timeout}))
+
+    def in_force(self, revision, seconds=15):
+        for host in self.agents:
+            runs(self.t, host, revision, seconds)
+
+    def pushed(self, host, text, seconds=30):
+        """Pushes until it succeeds; what was said before has to say so clearly. The revision."""
+        deadline = time.monotonic() + seconds
+        while True:
+            status, said = host.ask("POST", "/v1/policy/push", {"text": text})
+            if status == 200:
+                return said["revision"]
+            self.t.check(status in (503, 504) and "http://" in said["error"], f"{status} {said}")
+            self.t.check(time.monotonic() < deadline, f"no push succeeds: {said}")
+
+    def entries(self, node=None):
+        """The entries of members, by name; what else is in etcd has to be the document's."""
+        found, head, all_keys = {}, f"{PREFIX}/members/", {}
+
+        def read():
+            try:
+                all_keys.update(self.etcd.keys(node))
+            except Failure:  # an election
+                return False
+            return True
+        self.t.until(read, 20, "etcd to show its keys")
+        for key, one in all_keys.items():
+            if key.startswith(head):
+                found[key[len(head):]] = one
+            else:
+                self.t.check(key == CURRENT or key.startswith(f"{PREFIX}/config/history/"), key)
+        return found
+
+    def lives(self, node=None):
+        """What identifies the life of each entry: it is another one after a lease that ended."""
+        return {name: (one["create_revision"], one["lease"])
+                for name, one in self.entries(node).items()}
+
+    def gone(self, host, since, node=None):
+        """Waits until the entry of a host is gone, and is strict about when."""
+        name = f"host{host.number}"
+        self.t.until(lambda: name not in self.entries(node), 60, f"the entry of {name} to go")
+        took = time.monotonic() - since
+        self.t.check(took < 2 * self.lease_s, f"it took {took:.1f} s")
+
+    def is_whole(self, pause_s=10):
+        self.stream.goes_on()
+        newest = self.pushed(self.b, document(7900))
+        self.in_force(newest)
+        for host in self.agents:
+            has(self.t, host, 7900)
+            registered(self.t, host)
+        self.t.equal(sorted(self.entries()), ["host1", "host2"], "entries")
+        began = time.monotonic()
+        self.t.kill(self.b.daemon)
+        self.gone(self.b, began)
+        self.t.equal(sorted(self.entries()), ["host1"], "entries after a death")
+        self.stream.end(pause_s)
+        for proc in self.t.procs:
+            if "rsockd" in proc.name:
+                self.t.equal(taken(proc), sorted(set(taken(proc))), f"revisions of {proc.name}")
+
+
+def urls(*nodes):
+    return [node.url for node in nodes]
+
+
+@case(timeout=60)
+def calls_that_fail_together(t):
+    """Each goes on at the next endpoint; none passes over the one that works."""
+    rig = Rig(t)
+    dead = f"http://{rig.etcd.nodes[0].host.ip}:4001"
+    rig.start(*[[dead, rig.etcd.nodes[0].url]] * 2)
+    for host in rig.agents:
+        t.equal(host.figure("cluster_etcd_failures_total"), 2, "failures at an endpoint")
+        t.check("not reached" not in host.daemon.err(), host.daemon.err())
+    rig.is_whole()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
