@@ -7,13 +7,14 @@ does etcd have an entry of each agent and of nobody else, is the entry of one th
 after two leases, and did no agent ever go back to an older revision?
 """
 import re
+import signal
 import sys
 import threading
 import time
 
-from etcdlab import CURRENT, PREFIX, EtcdCluster
+from etcdlab import CURRENT, PREFIX, EtcdCluster, b64
 from lib.harness import Failure, case, main
-from net_cluster import document, has, push, runs
+from net_cluster import document, has, push, runs, state
 from net_members import registered
 from net_rsockd import SERVICE, serving
 from netlab import Lab
@@ -168,6 +169,73 @@ class Rig:
 
 def urls(*nodes):
     return [node.url for node in nodes]
+
+
+@case(timeout=150)
+def an_endpoint_in_the_minority(t):
+    rig = Rig(t)
+    leader, *others = rig.roles()
+    first = rig.start(urls(leader, *others), urls(*others, leader))
+    before = rig.lives()
+    t.equal(state(rig.a)["endpoint"], leader.url, "the endpoint")
+    rig.lab.make_wire(cut=[(leader.host, other.host) for other in others])
+    second = rig.pushed(rig.b, document(7001))
+    runs(t, rig.b, second)
+    old = leader.do("kv/range", key=b64(CURRENT), serializable=True)["kvs"][0]
+    t.equal(int(old["mod_revision"]), first, "what the node that is cut off has")
+    # The watch there is silent; the next look is answered by a node that knows more.
+    runs(t, rig.a, second, CHECK_S + 8)
+    t.check(state(rig.a)["endpoint"] != leader.url, "another endpoint")
+    runs(t, rig.a, rig.pushed(rig.b, document(7002)), 3)
+    t.equal(rig.lives(others[0]), before, "no entry was gone meanwhile")
+    rig.lab.make_wire()
+    rig.is_whole()
+
+
+def an_endpoint_is_silent(t, fail):
+    """Of a node that leads nothing is heard any more, and no connection to it ends."""
+    rig = Rig(t)
+    leader, *others = rig.roles()
+    rig.start(urls(leader, *others), urls(*others, leader))
+    before = rig.lives()
+    fail(rig, leader)
+    second = rig.pushed(rig.a, document(7001))
+    rig.in_force(second, CHECK_S + 8)
+    t.check(state(rig.a)["endpoint"] != leader.url, "another endpoint")
+    runs(t, rig.a, rig.pushed(rig.b, document(7002)), 3)
+    t.equal(rig.lives(others[0]), before, "no entry was gone meanwhile")
+    return rig, leader
+
+
+@case(timeout=150)
+def a_node_hangs(t):
+    rig, leader = an_endpoint_is_silent(
+        t, lambda _, leader: leader.proc.popen.send_signal(signal.SIGSTOP))
+    leader.proc.popen.send_signal(signal.SIGCONT)
+    rig.is_whole()
+
+
+@case(timeout=150)
+def the_host_of_a_node_vanishes(t):
+    rig, _ = an_endpoint_is_silent(t, lambda rig, leader: rig.lab.make_wire(
+        cut=[(leader.host, host) for host in rig.lab.hosts if host is not leader.host]))
+    rig.lab.make_wire()
+    rig.is_whole()
+
+
+@case(timeout=150)
+def a_watch_stays_at_no_node_that_is_cut_off(t):
+    """Also if there is no new revision by which the next look could notice it."""
+    rig = Rig(t)
+    leader, *others = rig.roles()
+    rig.start(urls(leader, *others), urls(*others, leader))
+    t.equal(leader.figure(WATCHES), 1, "the watch of the agent that asks this node")
+    rig.lab.make_wire(cut=[(leader.host, other.host) for other in others])
+    t.until(lambda: leader.figure(WATCHES) == 0, CHECK_S + 8, "the watch to be at another node")
+    t.check(state(rig.a)["reached"] and state(rig.a)["endpoint"] != leader.url, state(rig.a))
+    runs(t, rig.a, rig.pushed(rig.b, document(7001)), 3)
+    rig.lab.make_wire()
+    rig.is_whole()
 
 
 @case(timeout=60)

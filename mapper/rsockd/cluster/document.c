@@ -3,7 +3,7 @@
  * document.c - see document.h. First the document is read; the answer has the revision of the
  * store, and the watch begins behind it, so that no change is missed. Whatever fails, it is read
  * again, after a while that grows. Beside the watch, the key is looked at now and then, since a
- * watch of which nothing is heard may be dead.
+ * watch of which nothing is heard may be dead, or be at a node that is cut off from the others.
  */
 #include "document.h"
 
@@ -399,7 +399,8 @@ static void on_check(void *ctx, int rc, const json_t *body, const char *why)
 		return;
 	if (!d->is_watched)
 		failed(d, "etcd has not begun the watch");
-	else if ((a.n ? a.kvs[0].mod_revision : 0) != d->newest || d->is_expired)
+	else if ((a.n ? a.kvs[0].mod_revision : 0) != d->newest || d->is_expired ||
+		 rsk_etcd_was_left(d->watch))
 		read_again(d);
 	else
 		after_ns(d, d->check_ns);

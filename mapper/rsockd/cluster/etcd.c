@@ -336,3 +336,8 @@ void rsk_etcd_cancel(struct rsk_etcd_call *call)
 	if (call)
 		remove_call(call);
 }
+
+bool rsk_etcd_was_left(const struct rsk_etcd_call *call)
+{
+	return call->at != call->by->at;
+}

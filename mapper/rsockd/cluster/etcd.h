@@ -87,6 +87,11 @@ void rsk_etcd_free(struct rsk_etcd *e);
 struct rsk_etcd_call *rsk_etcd_ask(struct rsk_etcd *e, const struct rsk_etcd_question *q);
 /* Ends a call whose @done was not called yet. @call NULL: nothing. */
 void rsk_etcd_cancel(struct rsk_etcd_call *call);
+/*
+ * Whether others are asked at another endpoint by now, since the one that this call is at has
+ * failed one of them. A watch without events does not notice that by itself.
+ */
+bool rsk_etcd_was_left(const struct rsk_etcd_call *call);
 
 struct rsk_etcd_counters rsk_etcd_count(const struct rsk_etcd *e);
 /* The endpoint that is asked now. Borrowed until @e is freed. */
