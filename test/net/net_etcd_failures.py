@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from etcdlab import CURRENT, PREFIX, EtcdCluster, b64
+from etcdlab import CURRENT, PORT, PREFIX, EtcdCluster, Proxy, b64
 from lib.harness import Failure, case, main
 from net_cluster import document, has, push, runs, state
 from net_members import registered
@@ -235,6 +235,32 @@ def a_watch_stays_at_no_node_that_is_cut_off(t):
     t.check(state(rig.a)["reached"] and state(rig.a)["endpoint"] != leader.url, state(rig.a))
     runs(t, rig.a, rig.pushed(rig.b, document(7001)), 3)
     rig.lab.make_wire()
+    rig.is_whole()
+
+
+@case(timeout=150)
+def lost_events(t):
+    """The watch lives, and its events do not arrive: the agent looks at the key now and then."""
+    rig = Rig(t)
+    one, *others = rig.etcd.nodes
+    way = Proxy(one.host, 4000, (one.host.ip, PORT))
+    first = rig.start([way.url], urls(one, *others))
+    way.loses = True
+    second = rig.pushed(rig.b, document(7001))
+    runs(t, rig.b, second)
+    t.until(lambda: way.lost, 10, "the event to be lost")
+    t.equal(state(rig.a)["revision"], first, "nobody has told it")
+    runs(t, rig.a, second, CHECK_S + 3)
+    way.loses = False
+    # The watch that it has begun then works; what comes behind its time is not taken.
+    way.late = way.lost[0]
+    third = rig.pushed(rig.b, document(7002))
+    runs(t, rig.a, third, 3)
+    t.until(lambda: not way.late, 10, "the former event")
+    fourth = rig.pushed(rig.b, document(7003))
+    runs(t, rig.a, fourth, 3)
+    t.equal(taken(rig.a.daemon), [first, second, third, fourth], "revisions in force")
+    t.equal(rig.a.figure("cluster_document_outages_total"), 0, "outages")
     rig.is_whole()
 
 

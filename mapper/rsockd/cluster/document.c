@@ -278,7 +278,8 @@ static void on_event(void *ctx, const json_t *result)
 	rsk_document_keep_heard(&d->keep);
 	last = a.n ? &a.kvs[a.n - 1] : NULL;
 	d->is_watched |= a.created;
-	if (last)
+	/* A document that is older is taken from an answer only: etcd has another store then. */
+	if (last && last->mod_revision > d->newest)
 		consider(d, last->is_deleted ? NULL : last);
 	if (a.canceled && a.compact_revision) {
 		d->count.compactions++;
