@@ -172,6 +172,26 @@ def urls(*nodes):
 
 
 @case(timeout=150)
+def the_leader_is_killed(t):
+    rig = Rig(t)
+    leader, one, other = rig.roles()
+    rig.start(urls(leader, one, other), urls(one, leader, other))
+    before = rig.lives()
+    rig.looks_at(leader)
+    t.kill(leader.proc)
+    rig.in_force(rig.pushed(rig.b, document(7001)))
+    rig.in_force(rig.pushed(rig.a, document(7002)))
+    t.check("not reached" not in rig.a.daemon.err(), "etcd is reached all the time")
+    t.equal(rig.a.figure("cluster_document_outages_total"), 0, "outages")
+    t.check(rig.etcd.leader() in (one, other), "another one leads")
+    for host in rig.agents:
+        registered(t, host)
+    rig.etcd.start()
+    t.equal(rig.lives(), before, "no entry was gone meanwhile")
+    rig.is_whole()
+
+
+@case(timeout=150)
 def an_endpoint_in_the_minority(t):
     rig = Rig(t)
     leader, *others = rig.roles()

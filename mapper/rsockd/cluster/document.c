@@ -38,7 +38,7 @@ static void stop(struct rsk_document *d)
 	rsk_etcd_cancel(d->watch);
 	rsk_etcd_cancel(d->check);
 	d->read = d->watch = d->check = NULL;
-	d->is_watched = false;
+	d->is_watched = d->is_settled = false;
 	event_del(d->timer);
 }
 
@@ -295,10 +295,15 @@ static void on_watch_end(void *ctx, int rc, const json_t *body, const char *why)
 	struct rsk_document *d = ctx;
 
 	d->watch = NULL;
-	if (rc == -EFBIG)
+	if (rc == -EFBIG) {
 		read_again(d);
-	else
+	} else if (d->is_settled) {
+		/* Perhaps that node has ended only. Reading shows whether etcd is reached. */
+		stop(d);
+		after_ns(d, rsk_backoff_ns(1, rsk_random_u64()));
+	} else {
 		failed(d, why);
+	}
 }
 
 static void watch_from(struct rsk_document *d, uint64_t revision)
@@ -398,13 +403,15 @@ static void on_check(void *ctx, int rc, const json_t *body, const char *why)
 	d->check = NULL;
 	if (take(d, rc, body, why, &a) < 0)
 		return;
-	if (!d->is_watched)
+	if (!d->is_watched) {
 		failed(d, "etcd has not begun the watch");
-	else if ((a.n ? a.kvs[0].mod_revision : 0) != d->newest || d->is_expired ||
-		 rsk_etcd_was_left(d->watch))
+	} else if ((a.n ? a.kvs[0].mod_revision : 0) != d->newest || d->is_expired ||
+		   rsk_etcd_was_left(d->watch)) {
 		read_again(d);
-	else
+	} else {
+		d->is_settled = true;
 		after_ns(d, d->check_ns);
+	}
 	rsk_etcd_answer_free(&a);
 }
 

@@ -56,7 +56,8 @@ struct rsk_document {
 	unsigned int failures; /* in a row */
 	/* Revisions; 0: none. @told: the one whose refusal was logged */
 	uint64_t running, newest, told;
-	bool is_reached, is_watched, was_reached;
+	/* is_settled: the watch has lived for a while */
+	bool is_reached, is_watched, is_settled, was_reached;
 	/*
 	 * The document that is in force, or that is refused, is the one that was kept, and etcd has
 	 * not answered yet; the one that was in force has expired, and etcd has not answered since
