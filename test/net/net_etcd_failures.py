@@ -6,6 +6,7 @@ Each case ends with the same questions (Rig.is_whole): does every agent run the 
 does etcd have an entry of each agent and of nobody else, is the entry of one that is killed gone
 after two leases, and did no agent ever go back to an older revision?
 """
+import base64
 import re
 import signal
 import sys
@@ -15,7 +16,7 @@ import time
 from etcdlab import CURRENT, PORT, PREFIX, EtcdCluster, Proxy, b64
 from lib.harness import Failure, case, main
 from net_cluster import document, has, push, runs, state
-from net_members import registered
+from net_members import count, registered
 from net_rsockd import SERVICE, serving
 from netlab import Lab
 
@@ -255,6 +256,77 @@ def a_watch_stays_at_no_node_that_is_cut_off(t):
     t.check(state(rig.a)["reached"] and state(rig.a)["endpoint"] != leader.url, state(rig.a))
     runs(t, rig.a, rig.pushed(rig.b, document(7001)), 3)
     rig.lab.make_wire()
+    rig.is_whole()
+
+
+QUOTA = 4 << 20
+
+
+def fill(rig):
+    """Writes until etcd has no space left; returns the keys."""
+    for number in range(1000):
+        status, said = rig.etcd.any().ask("kv/put", key=b64(f"{PREFIX}/config/history/x{number}"),
+                                          value=b64("x" * 100000))
+        if status != 200:
+            rig.t.check("space exceeded" in said["error"], said)
+            return
+    raise Failure("etcd has space without end")
+
+
+def make_room(rig):
+    head = f"{PREFIX}/config/history/x"
+    node = rig.etcd.any()
+    node.do("kv/deleterange", key=b64(head), range_end=b64(head[:-1] + "y"))
+    revision = node.do("kv/range", key=b64("x"))["header"]["revision"]
+    node.do("kv/compaction", revision=revision, physical=True)
+    for one in rig.etcd.nodes:
+        one.do("maintenance/defragment")
+    for alarm in node.do("maintenance/alarm", action="GET").get("alarms", []):
+        node.do("maintenance/alarm", action="DEACTIVATE", alarm=alarm["alarm"],
+                memberID=alarm["memberID"])
+
+
+@case(timeout=150)
+def a_full_disk(t):
+    """etcd takes no writes any more, until there is room and the alarm is off."""
+    rig = Rig(t, words=["--quota-backend-bytes", QUOTA])
+    first = rig.start(*[urls(*rig.etcd.nodes)] * 2)
+    before = rig.lives()
+    fill(rig)
+    for host in rig.agents:
+        status, said = host.ask("POST", "/v1/policy/push", {"text": document(7001)})
+        t.equal(status, 503, said)
+        t.check("database space exceeded" in said["error"], said)
+    # Agents that have to write their entries cannot, and keep their leases.
+    more = {"name": "rnic1", "addresses": ["10.78.0.1"]}
+    for host in rig.agents:
+        host.write_config(**{**host.config, "rnics": [*host.config["rnics"], more]})
+        host.post("/v1/reload", {})
+        t.until(lambda host=host: "space exceeded" in (state(host)["member"]["error"] or ""), 20,
+                "the reason to be told")
+    began, renewals = time.monotonic(), count(rig.a, "renewals")
+    while time.monotonic() < began + 5 * LEASE_S:
+        t.equal(rig.lives(), before, "entries while the disk is full")
+        for host in rig.agents:
+            t.check(state(host)["reached"] and state(host)["revision"] == first, state(host))
+            t.check(state(host)["member"]["error"], "it is not forgotten what is wrong")
+    t.check(count(rig.a, "renewals") > renewals + 5, "its lease is kept alive")
+    for host in rig.agents:
+        t.equal(host.daemon.err().count("entry is not up to date"), 1, host.daemon.err())
+        t.check("is not entered" not in host.daemon.err(), host.daemon.err())
+    # One that ends takes its entry with it, and gets no other one when it is started.
+    t.stop(rig.a.daemon)
+    t.until(lambda: "host1" not in rig.entries(), LEASE_S / 2, "its entry to go at once")
+    rig.a.restart()
+    runs(t, rig.a, first)
+    t.until(lambda: "space exceeded" in (state(rig.a)["member"]["error"] or ""), 20, "the reason")
+    make_room(rig)
+    rig.in_force(rig.pushed(rig.a, document(7002)))
+    registered(t, rig.a)
+    t.until(lambda: all(b"rnic1" in base64.b64decode(one["value"])
+                        for one in rig.entries().values()), 20, "the entries to be written")
+    t.check(not any(state(host)["member"]["error"] for host in rig.agents), "the error is over")
+    t.equal(rig.lives()["host2"], before["host2"], "its entry was never gone")
     rig.is_whole()
 
 

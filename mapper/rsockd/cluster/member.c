@@ -49,6 +49,8 @@ bool rsk_member_is_registered(const struct rsk_member *m)
 static void succeeded(struct rsk_member *m)
 {
 	m->failures = 0;
+	if (m->write_failures)
+		return; /* why is not over */
 	m->is_told = m->is_told && m->conflicts;
 	if (!m->conflicts)
 		*m->why = 0;
@@ -62,15 +64,31 @@ static void forget_lease(struct rsk_member *m)
 }
 
 /* That etcd is not reached is logged by document.c. */
-static void failed(struct rsk_member *m, int rc, const char *why)
+static void tell(struct rsk_member *m, int rc, const char *why)
 {
 	snprintf(m->why, sizeof(m->why), "%s", why);
 	rsk_document_clean(m->why);
 	if (rc != -EHOSTUNREACH && rc != -ETIMEDOUT && !m->is_told) {
 		m->is_told = true;
-		rsk_say("this host is not entered among the cluster's members: %s", m->why);
+		rsk_say("this host%s among the cluster's members: %s",
+			m->written ? "'s entry is not up to date" : " is not entered", m->why);
 	}
+}
+
+static void failed(struct rsk_member *m, int rc, const char *why)
+{
+	tell(m, rc, why);
 	after_ns(m, rsk_backoff_ns(++m->failures, rsk_random_u64()));
+}
+
+/* etcd may have no space for the entry; the lease is to be kept alive all the same, and in time. */
+static void not_written(struct rsk_member *m, int rc, const char *why)
+{
+	uint64_t now = rsk_clock_ns(), wait = rsk_backoff_ns(++m->write_failures, rsk_random_u64());
+	uint64_t left = m->renew_ns > now ? m->renew_ns - now : 0;
+
+	tell(m, rc, why);
+	after_ns(m, wait < left ? wait : left);
 }
 
 /*
@@ -103,7 +121,7 @@ static void yield_to(struct rsk_member *m)
 	if (!m->conflicts++)
 		m->conflict_ns = now;
 	m->count.conflicts++;
-	m->failures = 0;
+	m->failures = m->write_failures = 0;
 	snprintf(m->why, sizeof(m->why),
 		 "another daemon holds the name %s; this one is entered when that entry is gone",
 		 m->self->node);
@@ -120,7 +138,7 @@ static void entered(struct rsk_member *m, char *text)
 {
 	if (m->conflicts && m->is_told)
 		rsk_say("cluster: this host is entered as %s", m->self->node);
-	m->conflicts = 0;
+	m->conflicts = m->write_failures = 0;
 	m->renewals = 0;
 	succeeded(m);
 	free(m->written);
@@ -244,7 +262,7 @@ static void on_written(void *ctx, int rc, const json_t *body, const char *why)
 	if (rc == -ENOENT) {
 		lapsed(m);
 	} else if (rc < 0) {
-		failed(m, rc, why);
+		not_written(m, rc, why);
 	} else if (!a.succeeded) {
 		compare(m, a.n ? &a.kvs[0] : NULL);
 	} else if (text) {
@@ -254,7 +272,8 @@ static void on_written(void *ctx, int rc, const json_t *body, const char *why)
 		text = NULL;
 		step(m);
 	} else {
-		m->renewals = 0;
+		m->renewals = m->write_failures = 0;
+		succeeded(m);
 		step(m);
 	}
 	rsk_etcd_answer_free(&a);
@@ -325,7 +344,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 void rsk_member_changed(struct rsk_member *m)
 {
 	/* After a failure, and beside a call, the entry is built anew anyway. */
-	if (!m->written || m->call || m->failures || m->is_hurried || m->is_leaving)
+	if (!m->written || m->call || m->failures || m->write_failures || m->is_hurried ||
+	    m->is_leaving)
 		return;
 	m->is_hurried = true;
 	after_ns(m, SETTLE_NS);

@@ -48,9 +48,10 @@ struct rsk_member {
 	/* Texts of the entry, owned: as it is in etcd under this lease, NULL: it is not; and as the
 	 * call under way writes it, NULL: it only looks */
 	char *written, *writing;
-	unsigned int renewals;		  /* since the entry was looked at */
-	unsigned int failures, conflicts; /* in a row */
-	uint64_t conflict_ns;		  /* since when another one holds the entry; 0: none does */
+	unsigned int renewals; /* since the entry was looked at */
+	/* In a row; the first of the lease, the second of the entry, under a lease that lives */
+	unsigned int failures, write_failures, conflicts;
+	uint64_t conflict_ns; /* since when another one holds the entry; 0: none does */
 	bool is_hurried, is_told, is_leaving;
 	char why[512]; /* empty: nothing is wrong; printable ASCII */
 	rsk_member_left *left;
