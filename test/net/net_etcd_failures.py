@@ -73,7 +73,7 @@ class Rig:
         self.t, self.lab = t, Lab(t, 5)
         self.a, self.b = self.agents = self.lab.hosts[:2]
         self.etcd = EtcdCluster(self.lab.hosts[2:], **etcd)
-        self.lease_s, self.stream = LEASE_S, None
+        self.lease_s, self.timeout, self.stream = LEASE_S, "5s", None
 
     def roles(self):
         """The node that leads, and the two others."""
@@ -101,10 +101,10 @@ class Rig:
         before = node.figure(READINGS)
         self.t.until(lambda: node.figure(READINGS) > before, CHECK_S + 2, "the agent to look")
 
-    def configure(self, host, urls, timeout="5s"):
+    def configure(self, host, urls):
         host.write_config(**serving(host, cluster={"etcd": urls, "prefix": PREFIX,
                                                    "lease": f"{self.lease_s}s",
-                                                   "timeout": timeout}))
+                                                   "timeout": self.timeout}))
 
     def in_force(self, revision, seconds=15):
         for host in self.agents:
@@ -157,7 +157,9 @@ class Rig:
         for host in self.agents:
             has(self.t, host, 7900)
             registered(self.t, host)
-        self.t.equal(sorted(self.entries()), ["host1", "host2"], "entries")
+        # A node that has led, and goes on after a stop, takes leases for old, and etcd ends them.
+        self.t.until(lambda: sorted(self.entries()) == ["host1", "host2"], 2 * self.lease_s,
+                     "an entry of each")
         began = time.monotonic()
         self.t.kill(self.b.daemon)
         self.gone(self.b, began)
@@ -184,7 +186,7 @@ def the_leader_is_killed(t):
     rig.in_force(rig.pushed(rig.a, document(7002)))
     t.check("not reached" not in rig.a.daemon.err(), "etcd is reached all the time")
     t.equal(rig.a.figure("cluster_document_outages_total"), 0, "outages")
-    t.check(rig.etcd.leader() in (one, other), "another one leads")
+    t.until(lambda: rig.etcd.leader() in (one, other), 20, "another one to lead")
     for host in rig.agents:
         registered(t, host)
     rig.etcd.start()
@@ -259,6 +261,55 @@ def a_watch_stays_at_no_node_that_is_cut_off(t):
     rig.is_whole()
 
 
+@case(timeout=150)
+def a_host_in_the_minority(t):
+    """With one node of etcd, and without the other hosts."""
+    rig = Rig(t)
+    rig.timeout = "2s"
+    near, *others = rig.roles()
+    first = rig.start(urls(near, *others), urls(*others, near))
+    began = time.monotonic()
+    rig.lab.make_wire(cut=[(one, other) for one in (rig.a, near.host)
+                           for other in (rig.b, others[0].host, others[1].host)])
+    rig.gone(rig.a, began, others[0])
+    t.until(lambda: not state(rig.a)["reached"], 30, "it to be noticed")
+    second = push(rig.b, document(7001))
+    runs(t, rig.b, second)
+    status, said = rig.a.ask("POST", "/v1/policy/push", {"text": document(7002)})
+    t.check(status == 503 and "http://" in said["error"], f"{status} {said}")
+    t.equal(state(rig.a)["revision"], first, "the last document stays in force")
+    has(t, rig.a, 7000)
+    t.check(not state(rig.a)["member"]["registered"], "it knows that it is no member")
+    rig.lab.make_wire()
+    rig.in_force(second, 30)
+    registered(t, rig.a, seconds=30)
+    t.equal(rig.a.daemon.err().count("etcd is not reached"), 1, rig.a.daemon.err())
+    rig.is_whole(pause_s=100)  # its stream is cut off, too; TCP tries again after up to 51 s
+
+
+@case(timeout=150)
+def all_are_killed_and_come_back(t):
+    rig = Rig(t)
+    first = rig.start(*[urls(*rig.etcd.nodes)] * 2)
+    before = rig.lives()
+    for node in rig.etcd.nodes:
+        t.kill(node.proc)
+    for host in rig.agents:
+        t.until(lambda host=host: not state(host)["reached"], 30, "it to be missed")
+        has(t, host, 7000)
+        status, said = host.ask("POST", "/v1/policy/push", {"text": document(7001)})
+        t.check(status == 503 and "http://" in said["error"], f"{status} {said}")
+    rig.stream.goes_on()
+    rig.etcd.start()
+    for host in rig.agents:
+        t.until(lambda host=host: state(host)["reached"], 30, "it to be reached")
+        registered(t, host, seconds=30)
+    t.equal(sorted(rig.lives()), sorted(before), "entries")
+    rig.in_force(first)
+    rig.in_force(rig.pushed(rig.a, document(7002)))
+    rig.is_whole()
+
+
 QUOTA = 4 << 20
 
 
@@ -327,6 +378,129 @@ def a_full_disk(t):
                         for one in rig.entries().values()), 20, "the entries to be written")
     t.check(not any(state(host)["member"]["error"] for host in rig.agents), "the error is over")
     t.equal(rig.lives()["host2"], before["host2"], "its entry was never gone")
+    rig.is_whole()
+
+
+@case(timeout=150)
+def a_node_whose_disk_is_full(t):
+    """That node ends; the others go on, and so do the agents that have asked it."""
+    rig = Rig(t, disk_mb=90)  # etcd reserves 64 MB of it
+    *others, full = rig.etcd.nodes
+    rig.start(urls(full, *others), urls(*others, full))
+    before = rig.lives()
+    for number in range(200):
+        if full.proc.popen.poll() is not None:
+            break
+        others[0].ask("kv/put", key=b64(f"{PREFIX}/config/history/x{number % 4}"),
+                      value=b64("x" * 1000000))  # fails where the node that ends leads
+    t.check("no space left on device" in full.proc.err(), full.proc.err())
+    rig.in_force(rig.pushed(rig.a, document(7001)))
+    rig.in_force(rig.pushed(rig.b, document(7002)))
+    for host in rig.agents:
+        registered(t, host)
+    t.equal(rig.lives(others[0]), before, "no entry was gone meanwhile")
+    rig.is_whole()
+
+
+@case(timeout=150)
+def slow_links(t):
+    """100 ms to and from each node of etcd."""
+    rig = Rig(t)
+    rig.start(*[urls(*rig.etcd.nodes)] * 2)
+    before = rig.lives()
+    rig.lab.make_wire(slow_ms={node.host: 100 for node in rig.etcd.nodes})
+    for port in range(7001, 7004):
+        began = time.monotonic()
+        rig.in_force(rig.pushed(rig.a, document(port)))
+        t.check(time.monotonic() - began > 0.4, "it was slow")
+    t.until(lambda renewals=count(rig.b, "renewals"): count(rig.b, "renewals") > renewals + 3, 30,
+            "the lease to be kept alive")
+    t.equal(rig.lives(), before, "no entry was gone meanwhile")
+    rig.lab.make_wire()
+    rig.is_whole()
+
+
+@case(timeout=150)
+def an_endpoint_that_takes_3_seconds(t):
+    """It is left for another one where its part of the time is over, and is enough where it is the
+    only one.
+    """
+    rig = Rig(t)
+    one, *others = rig.etcd.nodes
+    slow = Proxy(one.host, 4000, (one.host.ip, PORT))
+    rig.lease_s = 20
+    rig.start([slow.url], [slow.url, *urls(*others)])
+    slow.delay_s = 1.5
+    began = time.monotonic()
+    status, said = rig.a.ask("POST", "/v1/policy/push", {"text": document(7001)})
+    took = time.monotonic() - began
+    t.equal(status, 200, said)
+    t.check(6 < took < 10, f"two calls took {took:.1f} s")
+    rig.in_force(said["revision"])
+    before = rig.lives()
+    rig.in_force(rig.pushed(rig.b, document(7002)))
+    t.check(state(rig.b)["endpoint"] != slow.url, "another endpoint")
+    # With less time than an answer needs: what was not executed for sure, and what is not known.
+    t.stop(rig.a.daemon)
+    t.until(lambda: "host1" not in rig.entries(), 40, "its entry to go")
+    slow.delay_s = 0
+    rig.timeout = "2s"
+    rig.configure(rig.a, [slow.url])
+    rig.a.restart()
+    registered(t, rig.a)
+    slow.delay_s = 1.5
+    began = time.monotonic()
+    status, said = rig.a.ask("POST", "/v1/policy/push", {"text": document(7003)})
+    t.check(status == 503 and slow.url in said["error"], f"{status} {said}")
+    t.check(1.9 < time.monotonic() - began < 4, "the deadline")
+    t.check(before["host2"] == rig.lives()["host2"], "the other one was there all the time")
+    slow.delay_s = 0
+    registered(t, rig.a, seconds=30)
+    rig.is_whole()
+
+
+@case(timeout=150)
+def a_compaction_while_the_daemon_is_stopped(t):
+    """What it watches from is forgotten when it goes on: etcd ends the watch."""
+    rig = Rig(t)
+    node, *others = rig.etcd.nodes
+    way = Proxy(node.host, 4000, (node.host.ip, PORT))
+    rig.start([way.url], urls(*others, node))
+    way.loses, way.hold = True, b"/v3/watch"
+    rig.pushed(rig.b, document(7001))
+    t.until(lambda: way.held, CHECK_S + 3, "the agent to read again, and to watch")
+    rig.a.daemon.popen.send_signal(signal.SIGSTOP)
+    for port in range(7001, 7021):
+        newest = node.put(document(port))
+    node.do("kv/compaction", revision=str(newest), physical=True)
+    way.loses, way.hold = False, None
+    runs(t, rig.b, newest)
+    rig.a.daemon.popen.send_signal(signal.SIGCONT)
+    runs(t, rig.a, newest, 5)
+    t.equal(state(rig.a)["compactions"], 1, "watches that were ended")
+    t.equal(rig.a.figure("cluster_document_outages_total"), 0, "outages")
+    has(t, rig.a, 7020)
+    rig.is_whole()
+
+
+@case(timeout=150)
+def a_daemon_that_is_stopped_for_longer_than_its_lease(t):
+    rig = Rig(t)
+    rig.start(*[urls(*rig.etcd.nodes)] * 2)
+    before = rig.lives()
+    began = time.monotonic()
+    rig.a.daemon.popen.send_signal(signal.SIGSTOP)
+    rig.gone(rig.a, began)
+    newest = rig.pushed(rig.b, document(7001))
+    rig.stream.goes_on()
+    rig.a.daemon.popen.send_signal(signal.SIGCONT)
+    rig.in_force(newest)
+    registered(t, rig.a)
+    t.until(lambda: "host1" in rig.entries(), 10, "its entry")
+    now = rig.lives()
+    t.equal(now["host2"], before["host2"], "the entry of the other one")
+    t.check(now["host1"][1] != before["host1"][1], "another lease")
+    t.equal((count(rig.a, "lapses"), count(rig.a, "conflicts")), (1, 0), "leases, conflicts")
     rig.is_whole()
 
 
