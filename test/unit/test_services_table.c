@@ -203,6 +203,19 @@ static void put(struct rsk_services_table *t, const char *node, const char *valu
 	cr_assert(rsk_services_table_validate(t));
 }
 
+static void event(struct rsk_services_table *t, const char *node, uint64_t revision,
+		  bool is_deleted)
+{
+	char key[64];
+	struct rsk_etcd_kv kv;
+
+	snprintf(key, sizeof(key), HEAD "%s", node);
+	kv = kv_of(key, "garbage", revision);
+	kv.is_deleted = is_deleted;
+	cr_assert_eq(rsk_services_table_event(t, &kv), 0);
+	cr_assert(rsk_services_table_validate(t));
+}
+
 /* An entry of that node with @n services at one address, from port @port on. */
 static void offer(struct rsk_services_table *t, const char *node, const char *ip, uint16_t port,
 		  size_t n, const char *listens)
@@ -289,6 +302,14 @@ Test(services_table, read_again)
 	cr_assert_eq(rsk_services_table_revision(&t, HEAD "c"), 0);
 	cr_assert_eq(rsk_services_table_newest(&t), 11);
 	cr_assert_eq(rsk_services_table_nodes(&t), 2);
+	event(&t, "b", 10, true);
+	event(&t, "b", 9, false);
+	cr_assert_eq(rsk_services_table_revision(&t, HEAD "b"), 11, "events that come late");
+	event(&t, "b", 12, false);
+	cr_assert_eq(rsk_services_table_revision(&t, HEAD "b"), 12);
+	event(&t, "b", 13, true);
+	cr_assert_eq(rsk_services_table_nodes(&t), 1);
+	put(&t, "b", "garbage", 11);
 	rsk_services_table_begin(&t);
 	offer(&t, "c", "10.0.0.1", 80, 1, NULL);
 	rsk_services_table_end(&t);

@@ -203,6 +203,13 @@ int rsk_services_table_put(struct rsk_services_table *t, const struct rsk_etcd_k
 	return rc;
 }
 
+int rsk_services_table_event(struct rsk_services_table *t, const struct rsk_etcd_kv *kv)
+{
+	const struct rsk_services_node *n = find_node(t, kv->key, kv->key_bytes);
+
+	return n && kv->mod_revision < n->revision ? 0 : rsk_services_table_put(t, kv);
+}
+
 void rsk_services_table_begin(struct rsk_services_table *t)
 {
 	t->round++;

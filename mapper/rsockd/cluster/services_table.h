@@ -40,6 +40,8 @@ void rsk_services_table_fini(struct rsk_services_table *t);
 
 /* The key has this value now, or, with @kv->is_deleted, is gone. Returns 0 or -ENOMEM. */
 int rsk_services_table_put(struct rsk_services_table *t, const struct rsk_etcd_kv *kv);
+/* The same for an event of a watch; one that comes late, behind a newer value, is not taken. */
+int rsk_services_table_event(struct rsk_services_table *t, const struct rsk_etcd_kv *kv);
 /* What put() is called for between these two is all that there is. */
 void rsk_services_table_begin(struct rsk_services_table *t);
 void rsk_services_table_end(struct rsk_services_table *t);

@@ -69,12 +69,13 @@ static void read_again(struct rsk_services_watch *w)
 /* ---- the watch ---- */
 
 /* Returns 0, or -ENOMEM after failed(). */
-static int take_all(struct rsk_services_watch *w, const struct rsk_etcd_answer *a)
+static int take_all(struct rsk_services_watch *w, const struct rsk_etcd_answer *a,
+		    int (*put)(struct rsk_services_table *t, const struct rsk_etcd_kv *kv))
 {
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < a->n; i++)
-		rc = rsk_services_table_put(w->table, &a->kvs[i]);
+		rc = put(w->table, &a->kvs[i]);
 	if (rc < 0)
 		failed(w, rc, "no memory");
 	return rc;
@@ -91,7 +92,7 @@ static void on_event(void *ctx, const json_t *result)
 		return;
 	}
 	w->count.events += a.n;
-	if (take_all(w, &a) < 0) {
+	if (take_all(w, &a, rsk_services_table_event) < 0) {
 		rsk_etcd_answer_free(&a);
 		return;
 	}
@@ -179,7 +180,7 @@ static void on_read(void *ctx, int rc, const json_t *body, const char *why)
 		return;
 	w->count.reads++;
 	rsk_services_table_begin(w->table);
-	if (take_all(w, &a) == 0) {
+	if (take_all(w, &a, rsk_services_table_put) == 0) {
 		rsk_services_table_end(w->table);
 		w->table->is_full |= a.count > a.n;
 		w->revision = a.revision;
@@ -214,6 +215,8 @@ static void on_check(void *ctx, int rc, const json_t *body, const char *why)
 		return;
 	if (!w->is_in_sync) {
 		failed(w, -EREMOTEIO, "etcd has not begun the watch of services");
+	} else if (rsk_etcd_was_left(w->watch)) {
+		read_again(w); /* its endpoint may be cut off from the others */
 	} else if (!differs(w, &a)) {
 		w->is_suspect = false;
 		after_ns(w, CHECK_S * SECOND_NS);
