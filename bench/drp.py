@@ -5,7 +5,7 @@ Given in "Hardware Accelerated Dynamic RDMA Method for Gigabit Ethernet": gigabi
 point to point; 128 KiB in frames of 1,024 bytes; window 8; fast retransmission; requests and
 acknowledgements of set-up and of release; no flow or congestion control. What the paper does not
 give is a field of Model, below a line that says so. Times are whole nanoseconds. Used by
-mechanisms.py.
+mechanisms.py and by drp_sweep.py, which varies each field by itself.
 """
 import heapq
 import random

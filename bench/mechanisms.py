@@ -4,7 +4,7 @@ mailboxes; and simulates the paper's model of the dynamic transfer (DRP) on virt
 
 Figures 4 (registrations that fail), 5 (frames that are lost) and 6 (both) of "Hardware Accelerated
 Dynamic RDMA Method for Gigabit Ethernet", by both methods; then how Figure 6 changes with other
-values of what the paper does not give. Both methods meet the same
+values of what the paper does not give (drp_sweep.py: Figures 5 and 7). Both methods meet the same
 losses and failures; percentages are of means, with the 95 % interval of resampled pairs of
 repetitions. All of these figures are modelled.
 """
