@@ -256,6 +256,17 @@ class FigureTests(unittest.TestCase):
             self.assertEqual(len(drawn), 3)
             self.assertTrue(all(b"traditional" in path.read_bytes() for path in drawn))
 
+    def test_the_fit_has_the_nearest_first(self):
+        class Here:
+            @staticmethod
+            def map(work, points, **_how):
+                return [work(point) for point in points]
+        title, *lines = mechanisms.fit(Here, 10)
+        self.assertIn("modelled", title)
+        off = [float(line.split()[0]) for line in lines]
+        self.assertEqual((len(off), off), (96, sorted(off)))
+        self.assertLess(off[0], off[-1])
+
     def test_the_plot_has_each_point(self):
         text = mechanisms.script(self.cells(), "4", "x")
         self.assertEqual([line.split()[0] for line in text.splitlines() if line[:1].isdigit()],
