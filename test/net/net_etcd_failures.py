@@ -121,8 +121,11 @@ class Rig:
             self.t.check(time.monotonic() < deadline, f"no push succeeds: {said}")
 
     def entries(self, node=None):
-        """The entries of members, by name; what else is in etcd has to be the document's."""
-        found, head, all_keys = {}, f"{PREFIX}/members/", {}
+        """The entries of members, by name. What else is in etcd has to be the document's, and each
+        entry of services has to go with the lease of its host's entry.
+        """
+        found, services, all_keys = {}, {}, {}
+        kinds = {f"{PREFIX}/members/": found, f"{PREFIX}/services/": services}
 
         def read():
             try:
@@ -132,10 +135,13 @@ class Rig:
             return True
         self.t.until(read, 20, "etcd to show its keys")
         for key, one in all_keys.items():
-            if key.startswith(head):
-                found[key[len(head):]] = one
+            head = next((head for head in kinds if key.startswith(head)), None)
+            if head:
+                kinds[head][key[len(head):]] = one
             else:
                 self.t.check(key == CURRENT or key.startswith(f"{PREFIX}/config/history/"), key)
+        for name, one in services.items():
+            self.t.equal(one["lease"], found.get(name, {}).get("lease"), f"services of {name}")
         return found
 
     def lives(self, node=None):
@@ -537,7 +543,8 @@ def calls_that_fail_together(t):
     dead = f"http://{rig.etcd.nodes[0].host.ip}:4001"
     rig.start(*[[dead, rig.etcd.nodes[0].url]] * 2)
     for host in rig.agents:
-        t.equal(host.figure("cluster_etcd_failures_total"), 2, "failures at an endpoint")
+        # the document, the services, a lease
+        t.equal(host.figure("cluster_etcd_failures_total"), 3, "failures at an endpoint")
         t.check("not reached" not in host.daemon.err(), host.daemon.err())
     rig.is_whole()
 

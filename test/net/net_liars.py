@@ -15,6 +15,7 @@ import threading
 import time
 
 import local
+import segment
 from lib.harness import case, main
 from net_local import ALICE, BOB, BOTH, MALLORY, PORT, host_with, until_direct, users
 from net_rsockd import resident
@@ -196,7 +197,7 @@ MAPPED = next(number for number in range(100) if stat_reason(None, {"reason": nu
 def statistics_that_are_none(t):
     a = host_with(t, vouch=BOTH)
     size = 4096 + 64 * 128 + 16384 * 320
-    header = struct.pack("<QIIIIII", 0x544154534B434F53, 5, size, 64, 128, 16384, 320)
+    header = struct.pack("<QIIIIII", segment.MAGIC, segment.VERSION, size, 64, 128, 16384, 320)
 
     def memfd(bytes_, seals, head=b"", fill=None):
         """fill: every stream is open, for any reason, and its figures are random."""
