@@ -182,7 +182,8 @@ struct rsk_stats_stream {
 	uint8_t peer[16];
 	uint16_t local_port;
 	uint16_t peer_port;
-	uint16_t family; /* AF_INET, AF_INET6 */
+	uint8_t family;	    /* AF_INET, AF_INET6 */
+	uint8_t connecting; /* 1: this end has connected; 0: accepted, or that is not known */
 	/* enum rsk_reason: why the stream is on its path now. */
 	uint8_t reason;
 	/* What the other end reported; RSK_REASON_DIRECT: nothing. */
@@ -245,6 +246,12 @@ static inline uint64_t rsk_stats_transactions(const struct rsk_stats_stream *r)
 	uint64_t tx = r->tx_slots + r->tx_tcp_calls, rx = r->rx_slots + r->rx_tcp_calls;
 
 	return tx < rx ? tx : rx;
+}
+
+/* The port at which the accepting end has listened; 0: not known. */
+static inline uint16_t rsk_stats_service_port(const struct rsk_stats_stream *r)
+{
+	return r->connecting ? r->peer_port : r->local_port;
 }
 
 struct rsk_stats_segment {

@@ -275,7 +275,7 @@ static void name_set(struct rsk_stats_stream *rec, const struct rsk_tuple *tuple
 	addr_set(rec->peer, tuple->peer);
 	SET(rec->local_port, tuple->local_port);
 	SET(rec->peer_port, tuple->peer_port);
-	SET(rec->family, tuple->family);
+	SET(rec->family, (uint8_t)tuple->family);
 }
 
 /*

@@ -53,11 +53,12 @@ void rsk_stats_fini(void);
 struct rsk_stats_stream *rsk_stats_stream_get(const struct rsk_tuple *tuple, uint64_t now_ns);
 
 /*
- * Stores the stream's descriptor number, for readers that need addresses that the record does not
- * have yet.
+ * Stores which end it is, and the stream's descriptor number, for readers that need addresses that
+ * the record does not have yet.
  */
-static inline void rsk_stats_stream_fd(struct rsk_stats_stream *rec, int fd)
+static inline void rsk_stats_stream_end(struct rsk_stats_stream *rec, bool connecting, int fd)
 {
+	__atomic_store_n(&rec->connecting, connecting, __ATOMIC_RELAXED);
 	__atomic_store_n(&rec->fd_plus_1, (uint32_t)fd + 1, __ATOMIC_RELAXED);
 }
 

@@ -154,7 +154,7 @@ void rsk_stream_record_anew(struct rsk_stream *s, enum rsk_reason why)
 	if (atomic_load(&stats_pid) != rsk_pid)
 		stats_begin();
 	s->rec = rsk_stats_stream_get(NULL, rsk_tick_ns());
-	rsk_stats_stream_fd(s->rec, atomic_load(&s->fd));
+	rsk_stats_stream_end(s->rec, s->connecting_side, atomic_load(&s->fd));
 	request_init(s);
 	atomic_store(&s->named, false);
 	/* The parent holds it, too; reasons that later steps find replace this one. */
@@ -184,7 +184,7 @@ struct rsk_stream *rsk_stream_new(int fd, bool connecting_side, bool nonblock,
 	/* No pairing step before the stream has earned one: rsk_op_moved(). */
 	atomic_store_explicit(&s->work.step, UINT64_MAX, memory_order_relaxed);
 	s->rec = rsk_stats_stream_get(peer, rsk_tick_ns());
-	rsk_stats_stream_fd(s->rec, fd);
+	rsk_stats_stream_end(s->rec, connecting_side, fd);
 	request_init(s);
 	atomic_store_explicit(&s->fds, 1, memory_order_relaxed);
 	atomic_store_explicit(&s->phase, RSK_PHASE_CANDIDATE, memory_order_release);

@@ -258,9 +258,10 @@ def a_watch_stays_at_no_node_that_is_cut_off(t):
     rig = Rig(t)
     leader, *others = rig.roles()
     rig.start(urls(leader, *others), urls(*others, leader))
-    t.equal(leader.figure(WATCHES), 1, "the watch of the agent that asks this node")
+    t.until(lambda: leader.figure(WATCHES) == 2, 10,
+            "the watches of the agent that asks this node: the document, the services")
     rig.lab.make_wire(cut=[(leader.host, other.host) for other in others])
-    t.until(lambda: leader.figure(WATCHES) == 0, CHECK_S + 8, "the watch to be at another node")
+    t.until(lambda: leader.figure(WATCHES) == 0, CHECK_S + 8, "the watches to be at another node")
     t.check(state(rig.a)["reached"] and state(rig.a)["endpoint"] != leader.url, state(rig.a))
     runs(t, rig.a, rig.pushed(rig.b, document(7001)), 3)
     rig.lab.make_wire()

@@ -23,12 +23,13 @@ def make(high_water=0xFFFFFFFF, size=BYTES, seals=1 | SHRINK | GROW):
     return fd
 
 
-def put_ended(fd, number, *, local_port, peer_port, total, opened_ns=None):
+def put_ended(fd, number, *, local_port, peer_port, total, opened_ns=None,
+              connecting=1):
     """Writes the record of a stream that ended just now and says that it carried so many bytes."""
     now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     record = bytearray(RECORD_BYTES)
     struct.pack_into("<II", record, 0, CLOSED, 1)
-    struct.pack_into("<HHH", record, 40, local_port, peer_port, 2)
+    struct.pack_into("<HHBB", record, 40, local_port, peer_port, 2, connecting)
     struct.pack_into("<Q", record, 56, now - 10**9 if opened_ns is None else opened_ns)
     struct.pack_into("<Q", record, 64, total)
     struct.pack_into("<I", record, 184, 1)

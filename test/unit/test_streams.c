@@ -10,11 +10,13 @@
 
 static uint64_t told, told_n;
 static uint32_t told_uid;
+static bool told_connecting;
 
-static void carried(void *ctx, uint32_t uid, uint16_t local_port, uint16_t peer_port,
+static void carried(void *ctx, uint32_t uid, bool connecting, uint16_t service_port,
 		    uint64_t transactions, uint64_t now_ns)
 {
-	cr_assert(local_port == 4000 && peer_port == 5000);
+	cr_assert_eq(service_port, connecting ? 5000 : 4000);
+	told_connecting = connecting;
 	told_uid = uid;
 	told += transactions;
 	told_n++;
@@ -82,6 +84,36 @@ Test(streams, more_than_can_be_true)
 	cr_assert(told_n == 0 && all.implausible == 2);
 	follow(&s, 1, 105 * S, 1, 1, 103 * S);
 	cr_assert(told_n == 0 && all.implausible == 3, "it ended before it began");
+	rsk_streams_unfollow(&s);
+}
+
+/* A client has chosen a service's port as its own: only the end's own side says what it is. */
+Test(streams, which_end_it_is)
+{
+	struct rsk_streams_segment s = { .user = &user, .read_ns = 100 * S };
+	struct rsk_stats_stream r = record(101 * S, 9, 9);
+
+	rsk_streams_follow(&all, &s, 0, &r, 102 * S);
+	cr_assert(told == 9 && !told_connecting);
+	r.connecting = 1;
+	r.opened_ns++;
+	rsk_streams_follow(&all, &s, 0, &r, 102 * S);
+	cr_assert(told == 18 && told_connecting);
+	rsk_streams_unfollow(&s);
+}
+
+/* What an accepted stream has carried before it had its ports. */
+Test(streams, ports_come_later)
+{
+	struct rsk_streams_segment s = { .user = &user, .read_ns = 100 * S };
+	struct rsk_stats_stream r = record(101 * S, 7, 7);
+
+	r.local_port = r.peer_port = 0;
+	rsk_streams_follow(&all, &s, 0, &r, 102 * S);
+	cr_assert_eq(told_n, 0);
+	s.read_ns = 102 * S;
+	follow(&s, 0, 101 * S, 9, 9, 103 * S);
+	cr_assert_eq(told, 9);
 	rsk_streams_unfollow(&s);
 }
 

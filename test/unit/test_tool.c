@@ -89,7 +89,7 @@ static void expect_named(int family, const char *at, const char *shown)
 	snprintf(args, sizeof(args), "stat --json --pid %d", getpid());
 	cr_assert_eq(tool(args, &out), 0);
 	cr_assert(strstr(out, "\"local\":\"-\",\"peer\":\"-\""), "%s", out);
-	rsk_stats_stream_fd(s, fd);
+	rsk_stats_stream_end(s, false, fd);
 	cr_assert_eq(tool(args, &out), 0);
 	snprintf(want, sizeof(want), "\"local\":\"%s:%u\",\"peer\":\"%s:%u\"", shown, here, shown,
 		 there);

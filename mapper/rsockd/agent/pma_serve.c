@@ -158,8 +158,12 @@ static json_t *take_report(struct rsk_pma_serve *s, struct evhttp_request *req, 
 
 	if (n == -ENOMEM)
 		*status = HTTP_INTERNAL;
-	if (n < 0 || !may_speak(s, req, who.node, status))
+	if (n < 0)
 		return NULL;
+	if (!may_speak(s, req, who.node, status)) {
+		free(r.devices);
+		return NULL;
+	}
 	*status = UNKNOWN_NODE;
 	node = rsk_central_report(&s->central_agent, who.node, who.boot, r.resume, r.part, r.last,
 				  r.load, r.devices, r.n_devices, now);

@@ -95,14 +95,20 @@ struct bufferevent *rsk_tls_connecting(struct rsk_tls *t, struct event_base *bas
 	return over(base, ssl, BUFFEREVENT_SSL_CONNECTING);
 }
 
+/* OpenSSL's comparison is without regard to case, and ".x" is any name below x for it. */
 bool rsk_tls_names(struct bufferevent *connection, const char *name)
 {
 	SSL *ssl = connection ? rsk_tls_lib.bev_ssl(connection) : NULL;
 	X509 *certificate = ssl ? rsk_tls_lib.ssl_certificate(ssl) : NULL;
-	bool is = certificate && rsk_tls_lib.x509_host(certificate, name, strlen(name),
-						       X509_CHECK_FLAG_NO_WILDCARDS, NULL) == 1;
+	char *found = NULL;
+	bool is;
 
-	if (certificate)
-		rsk_tls_lib.x509_free(certificate);
+	if (!certificate)
+		return false;
+	is = rsk_tls_lib.x509_host(certificate, name, strlen(name), X509_CHECK_FLAG_NO_WILDCARDS,
+				   &found) == 1 &&
+	     found && strcmp(found, name) == 0;
+	rsk_tls_lib.free(found, __FILE__, __LINE__);
+	rsk_tls_lib.x509_free(certificate);
 	return is;
 }

@@ -32,6 +32,7 @@
 	X(param_ip, X509_VERIFY_PARAM_set1_ip, int,                                                \
 	  (X509_VERIFY_PARAM *, const unsigned char *, size_t))                                    \
 	X(x509_free, X509_free, void, (X509 *))                                                    \
+	X(free, CRYPTO_free, void, (void *, const char *, int))                                    \
 	X(x509_host, X509_check_host, int, (X509 *, const char *, size_t, unsigned int, char **))  \
 	X(bev_new, bufferevent_openssl_socket_new, struct bufferevent *,                           \
 	  (struct event_base *, evutil_socket_t, SSL *, enum bufferevent_ssl_state, int))          \

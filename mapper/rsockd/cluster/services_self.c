@@ -27,6 +27,7 @@ struct look {
 	struct found *all; /* owned, with room for CONSIDERED_MOST */
 	size_t n, considered;
 	uint64_t left_out;
+	struct rsk_pma_socket last;
 };
 
 /* ---- of one socket ---- */
@@ -57,6 +58,10 @@ static void on_listener(void *ctx, const struct rsk_listener *is)
 	struct look *l = ctx;
 	const struct rsk_pma_socket socket = { .at = is->at, .uid = is->uid };
 
+	/* Of sockets that share an address (SO_REUSEPORT) one is enough. */
+	if (l->last.uid == socket.uid && rsk_pm_addr_equal(&l->last.at, &socket.at))
+		return;
+	l->last = socket;
 	if (l->considered >= CONSIDERED_MOST)
 		l->left_out++;
 	else

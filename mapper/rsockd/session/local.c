@@ -33,27 +33,20 @@
 /* ---- processes ---- */
 
 /*
- * The service is the peer's port at the connecting end and the local port at the accepting end. Of
- * a short stream the accepting end does not know its ports, so the connecting end's process reports
- * it.
+ * Of a short stream the accepting end does not know its ports, so the connecting end's process
+ * reports it.
  */
-static void stream_ended(void *ctx, uint32_t uid, uint16_t local_port, uint16_t peer_port,
+static void stream_ended(void *ctx, uint32_t uid, bool connecting, uint16_t service_port,
 			 uint64_t bytes)
 {
-	struct rsk_pma *pma = ctx;
-
-	if (!peer_port || rsk_pma_measured(pma, uid, peer_port, bytes) < 0)
-		rsk_pma_measured(pma, uid, local_port, bytes);
+	rsk_pma_measured(ctx, uid, service_port, bytes);
 }
 
-static void stream_carried(void *ctx, uint32_t uid, uint16_t local_port, uint16_t peer_port,
+static void stream_carried(void *ctx, uint32_t uid, bool connecting, uint16_t service_port,
 			   uint64_t transactions, uint64_t now_ns)
 {
-	struct rsk_pma *pma = ctx;
-
-	if (!peer_port ||
-	    rsk_pma_transactions(pma, uid, RSK_PMA_CP, peer_port, transactions, now_ns) < 0)
-		rsk_pma_transactions(pma, uid, RSK_PMA_AP, local_port, transactions, now_ns);
+	rsk_pma_transactions(ctx, uid, connecting ? RSK_PMA_CP : RSK_PMA_AP, service_port,
+			     transactions, now_ns);
 }
 
 static void bye(struct rsk_local *l, struct rsk_local_process *p)

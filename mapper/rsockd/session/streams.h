@@ -43,18 +43,19 @@ struct rsk_streams_figures {
 };
 
 /*
- * A stream has ended. @uid: the user of the process that reported it; ports: 0 if unknown; @bytes:
+ * A stream has ended. @uid: the user of the process that reported it; @service_port: at which its
+ * accepting end has listened, 0 if unknown; @connecting: the report is of the other end; @bytes:
  * sent and received, at most what the memory of a host could have transferred while it was open.
  */
-typedef void rsk_streams_ended_fn(void *ctx, uint32_t uid, uint16_t local_port, uint16_t peer_port,
+typedef void rsk_streams_ended_fn(void *ctx, uint32_t uid, bool connecting, uint16_t service_port,
 				  uint64_t bytes);
 
 /*
  * A stream has carried so many more transactions (rsk_stats_transactions()) since the last reading;
  * at most one in 100 ns.
  */
-typedef void rsk_streams_carried_fn(void *ctx, uint32_t uid, uint16_t local_port,
-				    uint16_t peer_port, uint64_t transactions, uint64_t now_ns);
+typedef void rsk_streams_carried_fn(void *ctx, uint32_t uid, bool connecting, uint16_t service_port,
+				    uint64_t transactions, uint64_t now_ns);
 
 struct rsk_streams_segment;
 struct rsk_streams_user;

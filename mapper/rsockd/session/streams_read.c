@@ -89,8 +89,8 @@ static void look_ended(struct rsk_streams *all, struct rsk_streams_segment *s, s
 		return;
 	rsk_streams_follow(all, s, number, r, at);
 	if (plausible(s, r, at, &total))
-		all->ended(all->ctx, s->of_many ? RSK_PMA_NOBODY : s->user->uid, r->local_port,
-			   r->peer_port, total);
+		all->ended(all->ctx, s->of_many ? RSK_PMA_NOBODY : s->user->uid, r->connecting,
+			   rsk_stats_service_port(r), total);
 	else
 		all->implausible++;
 }

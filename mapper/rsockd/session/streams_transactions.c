@@ -39,6 +39,7 @@ void rsk_streams_follow(struct rsk_streams *all, struct rsk_streams_segment *s, 
 			const struct rsk_stats_stream *r, uint64_t at_ns)
 {
 	struct rsk_streams_followed *was = entry(s, number);
+	uint16_t port = rsk_stats_service_port(r);
 	uint64_t now = rsk_stats_transactions(r), from_ns = s->read_ns, before = 0;
 
 	if (!was)
@@ -49,14 +50,15 @@ void rsk_streams_follow(struct rsk_streams *all, struct rsk_streams_segment *s, 
 		before = now; /* it had begun when the segment was taken */
 	else
 		from_ns = r->opened_ns;
-	*was = (struct rsk_streams_followed){ r->opened_ns, now };
-	if (now <= before)
+	/* An accepted stream gets its ports after some calls; what it did before counts then. */
+	*was = (struct rsk_streams_followed){ r->opened_ns, port ? now : before };
+	if (!port || now <= before)
 		return;
 	if (at_ns < from_ns || now - before > (at_ns - from_ns) / TRANSACTION_NS)
 		all->implausible++;
 	else
-		all->carried(all->ctx, s->of_many ? RSK_PMA_NOBODY : s->user->uid, r->local_port,
-			     r->peer_port, now - before, at_ns);
+		all->carried(all->ctx, s->of_many ? RSK_PMA_NOBODY : s->user->uid, r->connecting,
+			     port, now - before, at_ns);
 }
 
 void rsk_streams_unfollow(struct rsk_streams_segment *s)
