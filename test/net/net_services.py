@@ -300,6 +300,29 @@ def more_than_a_table_has_room_for(t):
     t.until(lambda: ("host1", a.ip, SERVICE) in services(a), 10, "a service of this host")
 
 
+@case(timeout=120)
+def one_that_comes_and_goes_all_the_time(t):
+    """Some changes are told at once; then they are put together, since all hosts hear of each."""
+    etcd, a = cluster(t, agents=1)
+    knows(t, a)
+    before, began, peers = count(a, "writes"), time.monotonic(), []
+
+    def held_back():
+        """One more change; whether it is not told at once."""
+        if peers:
+            t.kill(peers.pop().proc)
+        else:
+            peers.append(serve(a))
+        should, late = of(a) if peers else set(), time.monotonic() + 4
+        t.until(lambda: services(a) == should or time.monotonic() > late, 10, "a change to be told")
+        return services(a) != should
+    t.until(held_back, 50, "a change to be held back")
+    told_at_once = count(a, "writes") - before
+    t.check(5 <= told_at_once <= 11 + (time.monotonic() - began) / 10, f"{told_at_once} writes")
+    serve(a, MADE)
+    knows(t, a, of(a) if peers else set(), of(a, port=MADE), seconds=25)
+
+
 @case(timeout=60)
 def a_compaction_under_the_watch(t):
     """The watch is to begin at a revision that etcd has forgotten meanwhile: the entries are read

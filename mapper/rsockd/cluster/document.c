@@ -151,6 +151,8 @@ static void consider_none(struct rsk_document *d)
 			rsk_document_keep_leave(&d->keep);
 			rsk_say("the cluster has no document any more; this host's own "
 				"configuration is in force");
+		} else {
+			d->is_from_disk = true; /* once more at the next answer */
 		}
 		return;
 	}
@@ -278,9 +280,14 @@ static void on_event(void *ctx, const json_t *result)
 	rsk_document_keep_heard(&d->keep);
 	last = a.n ? &a.kvs[a.n - 1] : NULL;
 	d->is_watched |= a.created;
-	/* A document that is older is taken from an answer only: etcd has another store then. */
-	if (last && last->mod_revision > d->newest)
+	/*
+	 * What is older, a document or a deletion, is taken from an answer only: etcd has another
+	 * store then.
+	 */
+	if (last && last->mod_revision > d->seen) {
+		d->seen = last->mod_revision;
 		consider(d, last->is_deleted ? NULL : last);
+	}
 	if (a.canceled && a.compact_revision) {
 		d->count.compactions++;
 		read_again(d);
@@ -315,6 +322,7 @@ static void watch_from(struct rsk_document *d, uint64_t revision)
 					     .event = on_event,
 					     .ctx = d };
 
+	d->seen = revision - 1;
 	d->watch = rsk_etcd_ask(d->etcd, &q);
 	if (d->watch)
 		after_ns(d, d->check_ns);

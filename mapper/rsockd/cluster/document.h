@@ -56,6 +56,7 @@ struct rsk_document {
 	unsigned int failures; /* in a row */
 	/* Revisions; 0: none. @told: the one whose refusal was logged */
 	uint64_t running, newest, told;
+	uint64_t seen; /* the store's, of the last reading or event */
 	/* is_settled: the watch has lived for a while */
 	bool is_reached, is_watched, is_settled, was_reached;
 	/*

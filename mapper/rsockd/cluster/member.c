@@ -202,6 +202,7 @@ static void on_kept(void *ctx, int rc, const json_t *body, const char *why)
 	m->count.renewals++;
 	m->renewals++;
 	take_time(m, seconds);
+	m->failures = 0; /* of the lease; of the entry there may be others */
 	if (m->written || m->conflicts)
 		succeeded(m);
 	step(m);

@@ -20,6 +20,9 @@
 /* Another tool that writes the same key does not make this daemon write without end. */
 #define LOST_NS 5000000000ull
 #define ANSWER_MOST 8192u
+/* So many writes at once, and in the long run one each so often: all hosts hear of each. */
+#define WRITES_AT_ONCE 10
+#define WRITE_NS 10000000000ull
 
 static void forget_written(struct rsk_services_publish *p)
 {
@@ -100,8 +103,20 @@ static void write_entry(struct rsk_services_publish *p, char *text)
 /* The watch has told of the revision that was written here, and the key has another one now. */
 static bool is_lost(const struct rsk_services_publish *p)
 {
-	return p->watch->is_in_sync && p->watch->revision >= p->revision &&
+	return p->watch->is_in_sync && !p->watch->table->is_full &&
+	       p->watch->revision >= p->revision &&
 	       rsk_services_table_revision(p->watch->table, p->key) != p->revision;
+}
+
+/* A bucket: the time at which all writes so far are paid. */
+static bool may_write(struct rsk_services_publish *p, uint64_t now)
+{
+	if (p->paid_ns < now)
+		p->paid_ns = now;
+	if (p->paid_ns - now > (WRITES_AT_ONCE - 1) * WRITE_NS)
+		return false;
+	p->paid_ns += WRITE_NS;
+	return true;
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -128,7 +143,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		p->count.losses++;
 		p->not_before_ns = now + LOST_NS;
 	}
-	write_entry(p, text);
+	if (may_write(p, now))
+		write_entry(p, text);
+	else
+		free(text);
 }
 
 int rsk_services_publish_open(struct rsk_services_publish *p, struct event_base *base,

@@ -38,7 +38,7 @@ struct rsk_services_publish {
 	char *writing; /* as the call writes it; owned */
 	/* The lease that @written is bound to, and the revision that it has got */
 	uint64_t lease, revision, writing_lease;
-	uint64_t not_before_ns;
+	uint64_t not_before_ns, paid_ns;
 	unsigned int failures; /* in a row */
 	bool is_told;
 	struct rsk_services_publish_counters count;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "backoff.h"
+#include "clock.h"
 #include "document.h"
 #include "random.h"
 #include "say.h"
@@ -19,6 +20,8 @@
 #define SECOND_NS 1000000000ull
 #define CHECK_S 10
 #define SUSPECT_S 1
+/* A table that was full is read again when there may be room, and so often. */
+#define FULL_NS (300 * SECOND_NS)
 /* An entry has one or two KiB; some may have all that they are allowed. */
 #define ANSWER_MOST (16u << 20)
 #define SMALL_MOST 8192u
@@ -92,6 +95,8 @@ static void on_event(void *ctx, const json_t *result)
 		return;
 	}
 	w->count.events += a.n;
+	for (size_t i = 0; i < a.n; i++)
+		w->has_room |= a.kvs[i].is_deleted;
 	if (take_all(w, &a, rsk_services_table_event) < 0) {
 		rsk_etcd_answer_free(&a);
 		return;
@@ -182,6 +187,8 @@ static void on_read(void *ctx, int rc, const json_t *body, const char *why)
 	rsk_services_table_begin(w->table);
 	if (take_all(w, &a, rsk_services_table_put) == 0) {
 		rsk_services_table_end(w->table);
+		w->read_ns = rsk_clock_ns();
+		w->has_room = false;
 		w->table->is_full |= a.count > a.n;
 		w->revision = a.revision;
 		watch(w);
@@ -198,10 +205,11 @@ static void read_all(struct rsk_services_watch *w)
 	w->read = ask(w, &range, ANSWER_MOST, on_read);
 }
 
-/* What is left out of a full table may be what has changed. */
 static bool differs(const struct rsk_services_watch *w, const struct rsk_etcd_answer *a)
 {
-	return w->table->is_full || a->count != rsk_services_table_nodes(w->table) ||
+	if (w->table->is_full)
+		return w->has_room || rsk_clock_ns() - w->read_ns >= FULL_NS;
+	return a->count != rsk_services_table_nodes(w->table) ||
 	       (a->n ? a->kvs[0].mod_revision : 0) != rsk_services_table_newest(w->table);
 }
 

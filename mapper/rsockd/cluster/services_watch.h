@@ -33,6 +33,8 @@ struct rsk_services_watch {
 	struct event *timer;
 	unsigned int failures; /* in a row */
 	uint64_t revision;     /* of the store, up to which the table is true */
+	uint64_t read_ns;      /* when all entries were read last */
+	bool has_room;	       /* an entry was deleted since */
 	/* is_in_sync: what the table has was read, and the watch has begun */
 	bool is_in_sync, is_suspect, is_told;
 	char why[512]; /* empty: nothing is wrong; printable ASCII */
