@@ -139,7 +139,8 @@ static void link_refused(struct rsk_local *l, struct rsk_local_process *p,
 
 	if (!s || s->used || s->cookie != m->cookie)
 		return;
-	if (rsk_local_proof(l, p, m) == RSK_REASON_DIRECT) {
+	/* Users without a number here may be several. */
+	if (p->uid != RSK_PMA_NOBODY && rsk_local_proof(l, p, m) == RSK_REASON_DIRECT) {
 		memcpy(service.ip, t->peer, 16);
 		l->count.link_refusals++;
 		rsk_link_refusals_add(&p->user->refusals, &service,
