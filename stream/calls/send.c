@@ -156,6 +156,14 @@ static ssize_t send_chunk(struct rsk_op *op, int fd, struct rsk_iovcur *cur, int
 	return rsk_chunked_send(op->s, fd, cur, flags & MSG_MORE, pid);
 }
 
+/* The result of a send: a pending error is reported first (sk_stream_error() of the kernel). */
+static ssize_t after_shutdown(int fd)
+{
+	ssize_t n = rsk_fd_pending_error(fd);
+
+	return n ? n : -EPIPE;
+}
+
 static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 {
 	struct rsk_stream *s = op->s;
@@ -177,8 +185,7 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 		bool paired = rsk_stream_phase(s) >= RSK_PHASE_PAIRED && s->link;
 
 		if (atomic_load_explicit(&s->wr_shut, memory_order_relaxed)) {
-			n = rsk_fd_pending_error(fd); /* reported first: sk_stream_error() */
-			n = n ? n : -EPIPE;
+			n = after_shutdown(fd);
 			break;
 		}
 		if (total && __builtin_expect(rsk_pid != pid, 0))
@@ -254,8 +261,11 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 		return rc < 0 ? rc : -RSK_EKERNEL;
 	}
 	rsk_iovcur_init(&cur, iov, iovcnt);
+	/* TCP sends nothing, but reports an error. Its FIN may come only when the ring is read. */
 	if (!cur.left)
-		return -RSK_EKERNEL; /* TCP sends nothing, but reports a pending error */
+		return atomic_load_explicit(&op->s->wr_shut, memory_order_relaxed) ?
+			       send_failed(after_shutdown(op->fd), flags) :
+			       -RSK_EKERNEL;
 	return send_loop(op, &cur, flags);
 }
 

@@ -51,13 +51,13 @@ struct rsk_streams_segment {
 	struct rsk_streams_identity id;
 	int fd; /* -1: it is only remembered */
 	uint32_t refs;
-	bool of_many; /* processes of several users have it, and each can write anything into it */
 	struct rsk_streams_user *user; /* of the first process */
 	uint64_t created_ns, taken_ns, read_ns;
 	struct rsk_streams_followed *followed; /* by number of the record */
 	size_t n_followed;
 	struct rsk_streams_counters last; /* reported so far: a counter never decreases */
 	uint16_t open[RSK_STREAM_MODES][RSK_REASON_COUNT];
+	bool of_many; /* processes of several users have it, and each can write anything into it */
 	struct rsk_streams_segment *prev, *next; /* in one of the lists held and remembered */
 	UT_hash_handle hh;
 };
