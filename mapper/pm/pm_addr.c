@@ -53,6 +53,24 @@ int rsk_pm_addr_of_fd(int fd, struct rsk_pm_addr *out)
 	return rsk_pm_addr_of_socket(&sa, out) ? 0 : -EAFNOSUPPORT;
 }
 
+int rsk_pm_addr_of_peer(int fd, struct rsk_pm_addr *out)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	struct sockaddr_storage sa = { 0 };
+	socklen_t len = sizeof(sa);
+
+	if (getpeername(fd, (struct sockaddr *)&sa, &len) < 0)
+		return -errno;
+	if (!rsk_pm_addr_of_socket(&sa, out))
+		return -EAFNOSUPPORT;
+	if (out->ipv == RSK_PM_IPV6 && memcmp(out->ip, mapped, sizeof(mapped)) == 0) {
+		out->ipv = RSK_PM_IPV4;
+		memmove(out->ip, out->ip + 12, 4);
+		memset(out->ip + 4, 0, 12);
+	}
+	return 0;
+}
+
 const char *rsk_pm_ip_text(uint8_t ipv, const uint8_t ip[static 16],
 			   char text[static RSK_PM_IP_TEXT])
 {

@@ -41,6 +41,12 @@ bool rsk_pm_addr_of_socket(const struct sockaddr_storage *s, struct rsk_pm_addr 
  */
 int rsk_pm_addr_of_fd(int fd, struct rsk_pm_addr *out);
 
+/*
+ * Stores the address of the other end of a connection. An IPv4 peer of a socket for both families
+ * is an IPv4 address. Returns 0 or -errno (-EAFNOSUPPORT: another family).
+ */
+int rsk_pm_addr_of_peer(int fd, struct rsk_pm_addr *out);
+
 /* "10.0.0.1", "fe80::1", without the port; returns @text. */
 #define RSK_PM_IP_TEXT 46
 const char *rsk_pm_ip_text(uint8_t ipv, const uint8_t ip[static 16],

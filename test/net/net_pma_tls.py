@@ -135,6 +135,29 @@ def who_is_slow(t):
 
 
 @case(timeout=60)
+def who_may_not_ask(t):
+    """A host that is not in the list gets no handshake, also with a good certificate."""
+    lab = Lab(t, 3)
+    a, b, c = lab.hosts
+    authority = Certificates(t, "us")
+    context = client(authority, authority.sign("b", dns="host2"))
+    central_agent(lab, 2, IPERF, pma={**tls(authority, authority.sign("central", c.ip)),
+                                      "allow": [f"{b.ip}/32"]})
+    with a.inside():
+        sock = socket.create_connection((c.ip, PORT), timeout=20)
+    try:
+        context.wrap_socket(sock)
+        t.check(False, "a handshake with a host that may not ask")
+    except ssl.SSLError as error:
+        t.check("ACCESS_DENIED" in str(error), error)
+    finally:
+        sock.close()
+    t.equal(refused(c), 1, "refused")
+    t.check(b" 200 " in say(b, c, report("host2"), context), "one that may")
+    t.equal(refused(c), 1, "refused")
+
+
+@case(timeout=60)
 def files_that_are_not_right(t):
     (a,) = Lab(t, 1).hosts
     us, others = Certificates(t, "us"), Certificates(t, "others")

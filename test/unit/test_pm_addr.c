@@ -76,6 +76,30 @@ Test(pm_addr, of_a_socket_that_is_bound)
 	close(fd);
 }
 
+/* UDP sockets, connected to an IPv4 address as IPv4 and as a socket for both families. */
+Test(pm_addr, of_the_other_end)
+{
+	struct rsk_pm_addr at = { .ip = { 127, 0, 0, 1 }, .port = 9, .ipv = RSK_PM_IPV4 }, out;
+	struct rsk_pm_addr mapped = { .ip = { [10] = 0xff, 0xff, 127, 0, 0, 1 },
+				      .port = 9,
+				      .ipv = RSK_PM_IPV6 };
+	struct sockaddr_storage sa;
+	socklen_t len;
+	int fd;
+
+	for (int both = 0; both < 2; both++) {
+		len = rsk_pm_addr_to_socket(both ? &mapped : &at, &sa);
+		fd = socket(both ? AF_INET6 : AF_INET, SOCK_DGRAM, 0);
+		cr_assert_eq(rsk_pm_addr_of_peer(fd, &out), -ENOTCONN);
+		cr_assert_eq(connect(fd, (struct sockaddr *)&sa, len), 0);
+		memset(&out, 0xa5, sizeof(out));
+		cr_assert_eq(rsk_pm_addr_of_peer(fd, &out), 0);
+		cr_assert(rsk_pm_addr_equal(&out, &at), "all 20 bytes: %d", both);
+		close(fd);
+	}
+	cr_assert_eq(rsk_pm_addr_of_peer(fd, &out), -EBADF);
+}
+
 Test(pm_addr, text_and_back)
 {
 	static const char *const rows[] = { "0.0.0.0", "10.1.2.3",    "255.255.255.255", "::",

@@ -46,29 +46,23 @@ static void refuse(struct evhttp_request *req, int status, const char *why)
 	reply(req, status, json_pack("{s:s}", "error", why));
 }
 
-static bool is_allowed(const struct rsk_pma_serve *s, struct evhttp_request *req)
+static bool may_ask(const struct rsk_pma_serve *s, int fd)
 {
-	struct evhttp_connection *conn = evhttp_request_get_connection(req);
-	struct rsk_pm_addr who = { .ipv = RSK_PM_IPV4 };
-	char *text = NULL;
-	uint16_t port;
+	struct rsk_pm_addr who;
 
-	if (conn)
-		evhttp_connection_get_peer(conn, &text, &port);
-	if (!text)
+	if (rsk_pm_addr_of_peer(fd, &who) < 0)
 		return false;
-	/* An IPv4 peer of a dual-stack socket. */
-	if (strncmp(text, "::ffff:", 7) == 0 && strchr(text, '.'))
-		text += 7;
-	if (inet_pton(AF_INET, text, who.ip) != 1) {
-		who = (struct rsk_pm_addr){ .ipv = RSK_PM_IPV6 };
-		if (inet_pton(AF_INET6, text, who.ip) != 1)
-			return false;
-	}
 	for (size_t i = 0; i < s->n_allow; i++)
 		if (rsk_conf_within(&s->allow[i], who.ipv, who.ip))
 			return true;
 	return false;
+}
+
+static bool is_allowed(const struct rsk_pma_serve *s, struct evhttp_request *req)
+{
+	struct evhttp_connection *conn = evhttp_request_get_connection(req);
+
+	return conn && may_ask(s, bufferevent_getfd(evhttp_connection_get_bufferevent(conn)));
 }
 
 /*
@@ -264,6 +258,16 @@ static void on_message(struct evhttp_request *req, void *arg)
 
 /* ---- start and end ---- */
 
+static bool may_begin(void *ctx, int fd)
+{
+	struct rsk_pma_serve *s = ctx;
+
+	if (may_ask(s, fd))
+		return true;
+	s->count.refused++;
+	return false;
+}
+
 /* Without memory it is a plain connection, whose messages are refused: may_speak(). */
 static struct bufferevent *accepting(struct event_base *base, void *arg)
 {
@@ -293,8 +297,10 @@ int rsk_pma_serve_open(struct rsk_pma_serve *s, struct event_base *base, struct 
 	evhttp_set_timeout(s->http, IDLE_S + 2 * (int)(conf->central_agent.lost_ns / 1000000000u));
 	evhttp_set_gencb(s->http, on_message, s);
 	s->tls = tls;
-	if (tls)
+	if (tls) {
+		rsk_tls_accept_only(tls, may_begin, s);
 		evhttp_set_bevcb(s->http, accepting, s);
+	}
 	for (size_t i = 0; i < conf->n_listen; i++) {
 		const struct rsk_pm_addr *at = &conf->listen[i];
 

@@ -10,6 +10,8 @@
 
 struct rsk_tls {
 	SSL_CTX *ctx;
+	bool (*may)(void *ctx, int fd); /* rsk_tls_accept_only() */
+	void *may_ctx;
 };
 
 static bool wrong(const char *what, char *error, size_t n)
@@ -61,6 +63,24 @@ void rsk_tls_free(struct rsk_tls *t)
 	if (t && t->ctx)
 		rsk_tls_lib.ctx_free(t->ctx);
 	free(t);
+}
+
+/* SSL_client_hello_cb_fn. The expensive part of the handshake begins behind it. */
+static int on_hello(SSL *ssl, int *alert, void *arg)
+{
+	const struct rsk_tls *t = arg;
+
+	if (t->may(t->may_ctx, rsk_tls_lib.ssl_fd(ssl)))
+		return SSL_CLIENT_HELLO_SUCCESS;
+	*alert = SSL_AD_ACCESS_DENIED;
+	return SSL_CLIENT_HELLO_ERROR;
+}
+
+void rsk_tls_accept_only(struct rsk_tls *t, bool (*may)(void *ctx, int fd), void *ctx)
+{
+	t->may = may;
+	t->may_ctx = ctx;
+	rsk_tls_lib.ctx_hello(t->ctx, on_hello, t);
 }
 
 /* Takes @ssl. */

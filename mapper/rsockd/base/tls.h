@@ -27,6 +27,12 @@ struct rsk_tls *rsk_tls_new(const struct rsk_conf_tls *conf, char *error, size_t
 void rsk_tls_free(struct rsk_tls *t);
 
 /*
+ * From now on an accepted connection @fd for which may() is false is closed at its first message,
+ * before anything of it costs time.
+ */
+void rsk_tls_accept_only(struct rsk_tls *t, bool (*may)(void *ctx, int fd), void *ctx);
+
+/*
  * A connection that is accepted or made by the caller; the caller gives it a descriptor and owns
  * it. NULL: no memory.
  */

@@ -25,7 +25,10 @@
 	X(ctx_certificate, SSL_CTX_use_certificate_chain_file, int, (SSL_CTX *, const char *))     \
 	X(ctx_key, SSL_CTX_use_PrivateKey_file, int, (SSL_CTX *, const char *, int))               \
 	X(ctx_verify, SSL_CTX_set_verify, void, (SSL_CTX *, int, SSL_verify_cb))                   \
+	X(ctx_hello, SSL_CTX_set_client_hello_cb, void,                                            \
+	  (SSL_CTX *, SSL_client_hello_cb_fn, void *))                                             \
 	X(ssl_new, SSL_new, SSL *, (SSL_CTX *))                                                    \
+	X(ssl_fd, SSL_get_fd, int, (const SSL *))                                                  \
 	X(ssl_free, SSL_free, void, (SSL *))                                                       \
 	X(ssl_param, SSL_get0_param, X509_VERIFY_PARAM *, (SSL *))                                 \
 	X(ssl_certificate, SSL_get1_peer_certificate, X509 *, (const SSL *))                       \
