@@ -247,7 +247,8 @@ def the_tool(t):
     t.check("refused by 10.77.0.2" in rsock(a, "map", b.ip, "9", expect=1),
             "a service that is not mapped")
     t.check("10.77.0.77" in rsock(a, "map", "10.77.0.77", "9", expect=1), "nobody there")
-    t.check("verdict: map" in rsock(b, "policy", "explain", "--side", "ap", b.ip, str(SERVICE)),
+    t.check("verdict: map\naddress: 10.77.1.1 port 18000\n" in
+            rsock(b, "policy", "explain", "--side", "ap", b.ip, str(SERVICE)),
             "explain")
     t.check("verdict: no-rule" in rsock(b, "policy", "explain", "--side", "ap", b.ip, "9",
                                         expect=1), "explain: no")

@@ -58,9 +58,9 @@ static int check(const struct asked *q)
 static int explain(const struct asked *q)
 {
 	json_t *question, *answer, *steps;
-	const char *verdict;
+	const char *verdict, *ip = NULL;
+	int rc, port = 0;
 	size_t i;
-	int rc;
 
 	if (q->n != 3)
 		return usage_error(q->self, "policy explain takes a host and a port");
@@ -83,6 +83,11 @@ static int explain(const struct asked *q)
 	json_array_foreach(json_object_get(answer, "steps"), i, steps)
 		printf("%s\n", json_string_value(steps));
 	printf("verdict: %s\n", verdict ? verdict : "unknown");
+	json_unpack(answer, "{s:{s:s,s?i}}", "address", "ip", &ip, "port", &port);
+	if (ip && port)
+		printf("address: %s port %d\n", ip, port);
+	else if (ip)
+		printf("address: %s\n", ip);
 	json_decref(answer);
 	return rc;
 }

@@ -185,6 +185,17 @@ static void say_line(void *ctx, const char *line)
 	json_array_append_new(ctx, json_string(line));
 }
 
+/* The address that a mapping would get, NULL without one. A port of 0: one would be made. */
+static json_t *address_of(const struct rsk_pma_question *q, const struct rsk_pma_answer *a)
+{
+	struct rsk_pm_addr at = { .ipv = q->ipv };
+
+	if (a->verdict != RSK_PMA_MAP)
+		return NULL;
+	memcpy(at.ip, a->ip, 16);
+	return json_pack("{s:o,s:i}", "ip", ip_json(&at), "port", a->port);
+}
+
 static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 {
 	json_t *body = rsk_body_of(req), *steps = json_array();
@@ -221,9 +232,10 @@ static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 		rsk_agent_measure(&d->agent, q.now_ns);
 		rsk_pma_explain(d->pma, &q, &answer, say_line, steps);
 		rsk_reply(req, HTTP_OK,
-			  json_pack("{s:s,s:s?,s:s?,s:O}", "verdict",
+			  json_pack("{s:s,s:s?,s:s?,s:o*,s:O}", "verdict",
 				    rsk_verdict_name(answer.verdict), "rule", answer.rule, "device",
-				    answer.device, "steps", steps));
+				    answer.device, "address", address_of(&q, &answer), "steps",
+				    steps));
 	}
 	json_decref(steps);
 	json_decref(body);
