@@ -177,5 +177,24 @@ def an_entry_that_names_this_host(t):
     t.equal(count(central, "referred"), 0, "redirected")
 
 
+@case(timeout=60)
+def the_pmsp_of_the_cp_s_own_host(t):
+    """The PM client asks the PMSP of its own host, which knows by the cluster who offers what."""
+    lab = Lab(t, 3)
+    a, b, last = lab.hosts
+    etcd = Etcd(last)
+    cluster = {"etcd": [etcd.url], "prefix": PREFIX, "lease": f"{LEASE_S}s"}
+    a.start(**asking(a, client={"central": f"{a.ip}:3935", "silent-time": "0s"},
+                     cluster={**cluster, "redirect": True}))
+    b.start(**serving(b, cluster=cluster, **{"redirects-from": [f"{a.ip}/32"]}))
+    t.equal(a.map(b, SERVICE)["outcome"], "refused", "nobody offers it")
+    serve(b)
+    knows(t, a, of(b))
+    said = a.map(b, SERVICE, cp_port=1)
+    t.equal((said["outcome"], said["rdma"]), ("mapped", {"ip": b.ip, "port": FIXED}), said)
+    t.equal(said["asked"]["ip"], a.ip, "who was asked")
+    t.equal((count(a, "referred"), b.counts()["accepts"]), (1, 1), "redirected, and answered")
+
+
 if __name__ == "__main__":
     sys.exit(main())
