@@ -17,7 +17,7 @@
 
 #define RSK_STATS_NAME "rsock-stat"
 #define RSK_STATS_MAGIC UINT64_C(0x544154534b434f53)
-#define RSK_STATS_VERSION 6
+#define RSK_STATS_VERSION 7
 #define RSK_STATS_PROCESSES 64u
 #define RSK_STATS_STREAMS 16384u
 #define RSK_STATS_EVENTS 8u
@@ -28,6 +28,26 @@ enum rsk_path {
 	RSK_PATH_TCP = 0,
 	RSK_PATH_RING = 1,
 	RSK_PATH_COUNT
+};
+
+/*
+ * Registrations of rings between hosts, as the end that writes sees them
+ * (stream/ring/ring_registration.h): which ones were asked for, and why a ring is written through
+ * an indirect buffer.
+ */
+#define RSK_STATS_REGISTRATIONS(X)                                                                 \
+	X(REQUESTED, requested, "requests for a ring, each the first of its kind")                 \
+	X(VALID, valid, "rings that were registered at once")                                      \
+	X(INVALID, invalid, "rings that could not be registered at first")                         \
+	X(FIRST_TIMEOUT, first_timeout, "requests that were repeated, without an answer in time")  \
+	X(SECOND_TIMEOUT, second_timeout, "rings whose second request had no answer in time")      \
+	X(LATE_VALID, late_valid, "rings that were registered after data had gone indirectly")
+
+enum rsk_stats_registration {
+#define X(code, name, text) RSK_STATS_REG_##code,
+	RSK_STATS_REGISTRATIONS(X)
+#undef X
+	RSK_STATS_REG_COUNT
 };
 
 enum rsk_stats_state {
@@ -166,7 +186,9 @@ struct rsk_stats_process {
 	uint64_t ended_retries;
 	uint64_t ended_ring_bytes; /* both directions */
 	uint64_t ended_tcp_bytes;
-	uint64_t spare;
+	/* Of the same processes. The progress thread writes them. */
+	uint64_t registrations[RSK_STATS_REG_COUNT];
+	uint64_t spare[3];
 };
 
 /*
@@ -263,14 +285,14 @@ struct rsk_stats_segment {
 _Static_assert(RSK_STATS_STREAMS % 64 == 0, "whole words of busy bits");
 _Static_assert(sizeof(struct rsk_stats_header) == 4096, "header is a page");
 _Static_assert(offsetof(struct rsk_stats_header, spare) == 64, "header");
-_Static_assert(sizeof(struct rsk_stats_process) == 128, "process record");
+_Static_assert(sizeof(struct rsk_stats_process) == 192, "process record");
 _Static_assert(sizeof(struct rsk_stats_stream) == 320, "stream record");
 _Static_assert(offsetof(struct rsk_stats_stream, tx_ring_bytes) == 64, "line 1");
 _Static_assert(offsetof(struct rsk_stats_stream, rx_ring_bytes) == 128, "line 2");
 _Static_assert(offsetof(struct rsk_stats_stream, events) == 192, "line 3");
 _Static_assert(offsetof(struct rsk_stats_stream, rails_lost) == 256, "line 4");
 _Static_assert(sizeof(struct rsk_stats_segment) ==
-		       4096 + RSK_STATS_PROCESSES * 128 + RSK_STATS_STREAMS * 320,
+		       4096 + RSK_STATS_PROCESSES * 192 + RSK_STATS_STREAMS * 320,
 	       "segment");
 
 #endif /* RSOCK_STATS_H */

@@ -137,6 +137,12 @@ void rsk_stats_json_process(struct rsk_json *j, const struct rsk_stats_process *
 	member_u64(j, "spins_useful", rec->spins_useful);
 	member_u64(j, "sleeps", rec->sleeps);
 	member_u64(j, "wakes", rec->wakes);
+	rsk_json_key(j, "registrations");
+	rsk_json_open(j, '{');
+#define X(code, name, text) member_u64(j, #name, rec->registrations[RSK_STATS_REG_##code]);
+	RSK_STATS_REGISTRATIONS(X)
+#undef X
+	rsk_json_close(j, '}');
 	rsk_json_close(j, '}');
 }
 

@@ -16,8 +16,6 @@
 
 _Static_assert(RSK_STATS_RAILS == RSK_RAILS_MOST, "a counter for each rail");
 
-static uint64_t causes[RSK_RING_REG_CAUSES];
-
 /* Registers our ring for the peer and tells it; tries again later if that is not possible now. */
 static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
 {
@@ -85,7 +83,7 @@ static struct rsk_ring_reg *begun(struct rsk_remote_rail *rail, uint32_t sid)
 	struct rsk_ring_reg *w = rsk_ring_regs_at(&rail->ways, sid);
 
 	if (w && w->state == RSK_RING_REG_NONE) {
-		rsk_ring_reg_begin(w, rsk_now_ns(), causes);
+		rsk_ring_reg_begin(w, rsk_now_ns(), rsk_stats_self()->registrations);
 		if (w->due_ns < rail->rings_ns)
 			rail->rings_ns = w->due_ns;
 	}
@@ -106,7 +104,9 @@ static void apply(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_re
 	if (rc == 0)
 		rc = rsk_rdma_module->set_ctl(rail->rail, sid / RSK_SEG_REACH, w->ctl_rkey);
 	if (rc == 0)
-		act(rail, sid, rsk_ring_reg_answer(w, w->kept_valid, causes), w->ring_rkey);
+		act(rail, sid,
+		    rsk_ring_reg_answer(w, w->kept_valid, rsk_stats_self()->registrations),
+		    w->ring_rkey);
 }
 
 static void see_group(struct rsk_remote_rail *rail, uint32_t sid)
@@ -210,7 +210,8 @@ void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns)
 		for (uint32_t i = 0; i < rail->ways.n; i++) {
 			struct rsk_ring_reg *w = &rail->ways.at[i];
 
-			act(rail, i, rsk_ring_reg_tick(w, now_ns, causes), 0);
+			act(rail, i, rsk_ring_reg_tick(w, now_ns, rsk_stats_self()->registrations),
+			    0);
 			if (w->state == RSK_RING_REG_ASKED && w->due_ns < rail->rings_ns)
 				rail->rings_ns = w->due_ns;
 		}

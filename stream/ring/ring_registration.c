@@ -5,19 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stats.h"
+
 #define FIRST_ROOM 64u
 
 void rsk_ring_reg_begin(struct rsk_ring_reg *w, uint64_t now_ns,
-			uint64_t counts[RSK_RING_REG_CAUSES])
+			uint64_t counts[RSK_STATS_REG_COUNT])
 {
 	w->state = RSK_RING_REG_ASKED;
 	w->timeouts = 0;
 	w->due_ns = now_ns + RSK_RING_REG_TIMEOUT_NS;
-	counts[RSK_RING_REG_REQUESTED]++;
+	rsk_stats_add(&counts[RSK_STATS_REG_REQUESTED], 1);
 }
 
 enum rsk_ring_reg_action rsk_ring_reg_answer(struct rsk_ring_reg *w, bool valid,
-					     uint64_t counts[RSK_RING_REG_CAUSES])
+					     uint64_t counts[RSK_STATS_REG_COUNT])
 {
 	uint8_t was = w->state;
 
@@ -25,29 +27,30 @@ enum rsk_ring_reg_action rsk_ring_reg_answer(struct rsk_ring_reg *w, bool valid,
 		return RSK_RING_REG_DO_NOTHING; /* no request, or a repeated answer */
 	if (valid) {
 		w->state = RSK_RING_REG_DIRECT;
-		counts[was == RSK_RING_REG_INDIRECT ? RSK_RING_REG_LATE_VALID :
-						      RSK_RING_REG_VALID]++;
+		rsk_stats_add(&counts[was == RSK_RING_REG_INDIRECT ? RSK_STATS_REG_LATE_VALID :
+								     RSK_STATS_REG_VALID],
+			      1);
 		return RSK_RING_REG_DO_DIRECT;
 	}
 	if (was == RSK_RING_REG_INDIRECT)
 		return RSK_RING_REG_DO_NOTHING;
 	w->state = RSK_RING_REG_INDIRECT;
-	counts[RSK_RING_REG_INVALID]++;
+	rsk_stats_add(&counts[RSK_STATS_REG_INVALID], 1);
 	return RSK_RING_REG_DO_INDIRECT;
 }
 
 enum rsk_ring_reg_action rsk_ring_reg_tick(struct rsk_ring_reg *w, uint64_t now_ns,
-					   uint64_t counts[RSK_RING_REG_CAUSES])
+					   uint64_t counts[RSK_STATS_REG_COUNT])
 {
 	if (w->state != RSK_RING_REG_ASKED || now_ns < w->due_ns)
 		return RSK_RING_REG_DO_NOTHING;
 	if (++w->timeouts == 1) {
 		w->due_ns = now_ns + RSK_RING_REG_TIMEOUT_NS;
-		counts[RSK_RING_REG_FIRST_TIMEOUT]++;
+		rsk_stats_add(&counts[RSK_STATS_REG_FIRST_TIMEOUT], 1);
 		return RSK_RING_REG_DO_REQUEST;
 	}
 	w->state = RSK_RING_REG_INDIRECT;
-	counts[RSK_RING_REG_SECOND_TIMEOUT]++;
+	rsk_stats_add(&counts[RSK_STATS_REG_SECOND_TIMEOUT], 1);
 	return RSK_RING_REG_DO_INDIRECT;
 }
 

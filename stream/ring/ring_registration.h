@@ -18,6 +18,7 @@
 #ifndef RSK_RING_REG_H
 #define RSK_RING_REG_H
 
+#include <rsock/stats.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,17 +27,6 @@ enum rsk_ring_reg_state {
 	RSK_RING_REG_ASKED, /* a request was sent */
 	RSK_RING_REG_INDIRECT,
 	RSK_RING_REG_DIRECT,
-};
-
-/* Events, for the statistics. */
-enum rsk_ring_reg_cause {
-	RSK_RING_REG_REQUESTED,
-	RSK_RING_REG_VALID,
-	RSK_RING_REG_INVALID,
-	RSK_RING_REG_FIRST_TIMEOUT,
-	RSK_RING_REG_SECOND_TIMEOUT,
-	RSK_RING_REG_LATE_VALID, /* after the transfer had begun indirectly */
-	RSK_RING_REG_CAUSES
 };
 
 struct rsk_ring_reg {
@@ -62,12 +52,12 @@ enum rsk_ring_reg_action {
 
 /* A transfer begins (or begins again, on another rail); its request is sent now. */
 void rsk_ring_reg_begin(struct rsk_ring_reg *w, uint64_t now_ns,
-			uint64_t counts[RSK_RING_REG_CAUSES]);
+			uint64_t counts[RSK_STATS_REG_COUNT]);
 /* An acknowledgement arrived, or time has passed. Return what to do next, and count the event. */
 enum rsk_ring_reg_action rsk_ring_reg_answer(struct rsk_ring_reg *w, bool valid,
-					     uint64_t counts[RSK_RING_REG_CAUSES]);
+					     uint64_t counts[RSK_STATS_REG_COUNT]);
 enum rsk_ring_reg_action rsk_ring_reg_tick(struct rsk_ring_reg *w, uint64_t now_ns,
-					   uint64_t counts[RSK_RING_REG_CAUSES]);
+					   uint64_t counts[RSK_STATS_REG_COUNT]);
 
 /* The states of a link's streams, by stream id. The array grows. */
 struct rsk_ring_regs {

@@ -27,7 +27,7 @@ enum {
 struct end {
 	struct hostile *h;
 	struct rsk_ring_regs ways;
-	uint64_t counts[RSK_RING_REG_CAUSES];
+	uint64_t counts[RSK_STATS_REG_COUNT];
 	uint64_t now_ns;
 	uint32_t epoch;
 	bool broken;
@@ -94,10 +94,10 @@ static void ring(struct end *e, const struct rsk_remote_msg *m)
 	e->now_ns += m->pos % (2 * RSK_RING_REG_TIMEOUT_NS);
 	rsk_ring_reg_tick(w, e->now_ns, e->counts);
 	require(w->state != RSK_RING_REG_NONE && w->state <= RSK_RING_REG_DIRECT);
-	decided = e->counts[RSK_RING_REG_VALID] + e->counts[RSK_RING_REG_INVALID] +
-		  e->counts[RSK_RING_REG_SECOND_TIMEOUT];
-	require(decided <= e->counts[RSK_RING_REG_REQUESTED]);
-	require(e->counts[RSK_RING_REG_LATE_VALID] <= decided);
+	decided = e->counts[RSK_STATS_REG_VALID] + e->counts[RSK_STATS_REG_INVALID] +
+		  e->counts[RSK_STATS_REG_SECOND_TIMEOUT];
+	require(decided <= e->counts[RSK_STATS_REG_REQUESTED]);
+	require(e->counts[RSK_STATS_REG_LATE_VALID] <= decided);
 }
 
 static void renew(struct end *e)

@@ -445,8 +445,14 @@ def stopped(t):
 
 
 # ---- memory ------------------------------------------------------------------------------------
-def little_memory(t, **options):
-    hosts(t)
+def registrations(guest):
+    """How the requests for rings of a guest's processes ended, together."""
+    of_all = [process["registrations"] for process in guest.stat()["processes"]]
+    return {cause: sum(one[cause] for one in of_all) for cause in of_all[0]}
+
+
+def little_memory(t, before_end=lambda guests: None, **options):
+    guests = hosts(t)
     server, client, port = pair(t, **options)
     wire = Wire(t)
     earn(t, client, server, port)
@@ -456,6 +462,7 @@ def little_memory(t, **options):
     t.check(all(min(moved) >= EARN // 4 for moved in ring_bytes(t, port)),
             f"by ring: {said(ends(t, port))}")
     wire.check(t, 100)
+    before_end(guests)
     client.finish()
     server.finish()
 
@@ -477,7 +484,12 @@ def ordinary_user(t):
 @case(400)
 def registration_fails(t):
     """No ring can ever be registered."""
-    little_memory(t, env={"RSK_VERBS_FAIL_REG": 100})
+    def never_registered(guests):
+        for guest in guests:
+            ended = registrations(guest)
+            t.check(ended["invalid"] >= 1, ended)
+            t.equal((ended["valid"], ended["late_valid"]), (0, 0), ended)
+    little_memory(t, before_end=never_registered, env={"RSK_VERBS_FAIL_REG": 100})
 
 
 @case(600)
@@ -494,6 +506,10 @@ def registration_fails_half_the_time(t):
         both_ways(client, server, EARN, EARN, chunk=4000)
         for peer in (client, server):
             peer.ask("closed", "close")
+    for guest in (a, b):
+        ended = registrations(guest)
+        t.check(ended["valid"] + ended["invalid"] >= 4, f"each has an outcome: {ended}")
+        t.check(ended["late_valid"] <= ended["invalid"] + ended["second_timeout"], ended)
     for peer in (client, server):
         peer.finish()
 

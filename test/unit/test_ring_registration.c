@@ -12,7 +12,7 @@
 
 #define T RSK_RING_REG_TIMEOUT_NS
 
-static uint64_t counts[RSK_RING_REG_CAUSES];
+static uint64_t counts[RSK_STATS_REG_COUNT];
 static struct rsk_ring_reg way;
 
 static void begin(uint64_t now)
@@ -25,12 +25,12 @@ static void begin(uint64_t now)
 static void counted(uint64_t valid, uint64_t invalid, uint64_t first, uint64_t second,
 		    uint64_t late)
 {
-	cr_expect_eq(counts[RSK_RING_REG_REQUESTED], 1);
-	cr_expect_eq(counts[RSK_RING_REG_VALID], valid);
-	cr_expect_eq(counts[RSK_RING_REG_INVALID], invalid);
-	cr_expect_eq(counts[RSK_RING_REG_FIRST_TIMEOUT], first);
-	cr_expect_eq(counts[RSK_RING_REG_SECOND_TIMEOUT], second);
-	cr_expect_eq(counts[RSK_RING_REG_LATE_VALID], late);
+	cr_expect_eq(counts[RSK_STATS_REG_REQUESTED], 1);
+	cr_expect_eq(counts[RSK_STATS_REG_VALID], valid);
+	cr_expect_eq(counts[RSK_STATS_REG_INVALID], invalid);
+	cr_expect_eq(counts[RSK_STATS_REG_FIRST_TIMEOUT], first);
+	cr_expect_eq(counts[RSK_STATS_REG_SECOND_TIMEOUT], second);
+	cr_expect_eq(counts[RSK_STATS_REG_LATE_VALID], late);
 }
 
 Test(ring_registration, valid_is_direct)
@@ -108,7 +108,7 @@ Test(ring_registration, nobody_asked)
 	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_NOTHING);
 	cr_assert_eq(rsk_ring_reg_tick(&way, UINT64_MAX, counts), RSK_RING_REG_DO_NOTHING);
 	cr_assert_eq(way.state, RSK_RING_REG_NONE);
-	for (int i = 0; i < RSK_RING_REG_CAUSES; i++)
+	for (int i = 0; i < RSK_STATS_REG_COUNT; i++)
 		cr_expect_eq(counts[i], 0);
 }
 
@@ -123,7 +123,7 @@ Test(ring_registration, another_rail_begins_anew)
 	cr_assert_eq(rsk_ring_reg_tick(&way, 6 * T - 1, counts), RSK_RING_REG_DO_NOTHING);
 	cr_assert_eq(rsk_ring_reg_tick(&way, 6 * T, counts), RSK_RING_REG_DO_REQUEST);
 	cr_assert_eq(rsk_ring_reg_tick(&way, 7 * T, counts), RSK_RING_REG_DO_INDIRECT);
-	cr_assert_eq(counts[RSK_RING_REG_REQUESTED], 2);
+	cr_assert_eq(counts[RSK_STATS_REG_REQUESTED], 2);
 }
 
 /* The paper's rules for any history of answers, formulated a second time with booleans. */
@@ -163,10 +163,10 @@ static void walk(uint64_t *dice)
 					any || requests == 3 ? RSK_RING_REG_INDIRECT :
 							       RSK_RING_REG_ASKED);
 		/* Each transfer has one first cause for its mode, and at most one late one. */
-		cr_assert_eq(counts[RSK_RING_REG_VALID] + counts[RSK_RING_REG_INVALID] +
-				     counts[RSK_RING_REG_SECOND_TIMEOUT],
+		cr_assert_eq(counts[RSK_STATS_REG_VALID] + counts[RSK_STATS_REG_INVALID] +
+				     counts[RSK_STATS_REG_SECOND_TIMEOUT],
 			     valid || any || requests == 3);
-		cr_assert_leq(counts[RSK_RING_REG_LATE_VALID], 1);
+		cr_assert_leq(counts[RSK_STATS_REG_LATE_VALID], 1);
 	}
 }
 

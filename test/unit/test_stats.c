@@ -272,6 +272,20 @@ Test(stats, the_process_describes_itself)
 	cr_assert_eq(rsk_stats_self(), p);
 }
 
+Test(stats, registrations_are_shown)
+{
+	struct rsk_stats_process p = { .registrations = { 1, 2, 3, 4, 5, UINT64_MAX } };
+	char text[1024] = "";
+	struct rsk_json j;
+
+	rsk_json_init(&j, text, sizeof(text));
+	rsk_stats_json_process(&j, &p);
+	cr_assert(strstr(text, "\"registrations\":{\"requested\":1,\"valid\":2,\"invalid\":3,"
+			       "\"first_timeout\":4,\"second_timeout\":5,"
+			       "\"late_valid\":18446744073709551615}"),
+		  "%s", text);
+}
+
 Test(stats, a_name_like_a_bracket)
 {
 	rsk_stats_fini();

@@ -2,6 +2,8 @@
 /* test_streams.c - tests what rsockd reports of the transactions that statistics records count. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "pma.h"
 #include "streams_parts.h"
@@ -115,6 +117,29 @@ Test(streams, ports_come_later)
 	follow(&s, 0, 101 * S, 9, 9, 103 * S);
 	cr_assert_eq(told, 9);
 	rsk_streams_unfollow(&s);
+}
+
+/* Of all processes of a segment. A process may write anything: nothing shown goes back. */
+Test(streams, registrations_by_their_outcome)
+{
+	struct rsk_streams_segment s = { .user = &user, .fd = memfd_create("segment", 0) };
+	const struct rsk_streams_counters *sum = &s.last;
+	struct rsk_stats_process p = { .registrations = { 7, 1, 2, 3, 4, 5 } };
+	const off_t at = offsetof(struct rsk_stats_segment, process);
+
+	cr_assert_eq(ftruncate(s.fd, sizeof(struct rsk_stats_segment)), 0);
+	cr_assert_eq(pwrite(s.fd, &p, sizeof(p), at), sizeof(p));
+	cr_assert_eq(pwrite(s.fd, &p, sizeof(p), at + 63 * (off_t)sizeof(p)), sizeof(p));
+	rsk_streams_read_segment(&all, &s, 1);
+	cr_assert_eq(sum->registrations[RSK_STATS_REG_REQUESTED], 14);
+	cr_assert_eq(sum->registrations[RSK_STATS_REG_LATE_VALID], 10);
+	p.registrations[0] = 0;
+	p.registrations[RSK_STATS_REG_INVALID] = 20;
+	cr_assert_eq(pwrite(s.fd, &p, sizeof(p), at), sizeof(p));
+	rsk_streams_read_segment(&all, &s, 2);
+	cr_assert_eq(sum->registrations[RSK_STATS_REG_REQUESTED], 14);
+	cr_assert_eq(sum->registrations[RSK_STATS_REG_INVALID], 22);
+	close(s.fd);
 }
 
 /* A user with many large segments: the memory for them has a limit. */

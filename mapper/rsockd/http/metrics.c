@@ -116,6 +116,10 @@ static void streams(struct rsk_daemon *d, struct evbuffer *out)
 			    "rsockd_streams_bytes_total{path=\"ring\"} %" PRIu64 "\n"
 			    "rsockd_streams_bytes_total{path=\"tcp\"} %" PRIu64 "\n",
 			    f.count.ring_bytes, f.count.tcp_bytes);
+#define PUT(code, name, text)                                                                      \
+	counter(out, "registrations_" #name, text, f.count.registrations[RSK_STATS_REG_##code]);
+	RSK_STATS_REGISTRATIONS(PUT)
+#undef PUT
 }
 
 static void http(struct rsk_daemon *d, struct evbuffer *out)

@@ -38,6 +38,8 @@ static void add(struct rsk_streams_counters *to, const struct rsk_streams_counte
 #undef X
 	to->ring_bytes += n->ring_bytes;
 	to->tcp_bytes += n->tcp_bytes;
+	for (int i = 0; i < RSK_STATS_REG_COUNT; i++)
+		to->registrations[i] += n->registrations[i];
 }
 
 /* ---- users ---- */

@@ -35,6 +35,7 @@ struct rsk_streams_counters {
 	RSK_STREAMS_COUNTERS(X)
 #undef X
 	uint64_t ring_bytes, tcp_bytes; /* sent and received */
+	uint64_t registrations[RSK_STATS_REG_COUNT];
 };
 
 struct rsk_streams_figures {

@@ -109,6 +109,8 @@ static void read_processes(const struct rsk_streams_segment *s, struct rsk_strea
 		count->retries += p[i].ended_retries;
 		count->ring_bytes += p[i].ended_ring_bytes;
 		count->tcp_bytes += p[i].ended_tcp_bytes;
+		for (int cause = 0; cause < RSK_STATS_REG_COUNT; cause++)
+			count->registrations[cause] += p[i].registrations[cause];
 	}
 }
 
@@ -187,6 +189,8 @@ uint32_t rsk_streams_read_segment(struct rsk_streams *all, struct rsk_streams_se
 #undef X
 	no_less(&s->last.ring_bytes, now.ring_bytes);
 	no_less(&s->last.tcp_bytes, now.tcp_bytes);
+	for (int i = 0; i < RSK_STATS_REG_COUNT; i++)
+		no_less(&s->last.registrations[i], now.registrations[i]);
 	return n + RECORDS_AT_ONCE; /* for the rest of the segment */
 }
 

@@ -62,7 +62,7 @@ struct transfer {
 	char method;
 	enum rsk_verbs_way way;
 	struct rsk_ring_reg automaton;
-	uint64_t counts[RSK_RING_REG_CAUSES];
+	uint64_t counts[RSK_STATS_REG_COUNT];
 	uint64_t begun_ns, first_ns, due_ns;
 	uint32_t requests, invalid;
 };
