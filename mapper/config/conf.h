@@ -83,6 +83,8 @@ struct rsk_conf_cluster {
 	uint64_t expire_ns;
 	/* A request that is not mapped here goes to a host that offers the service */
 	bool redirect;
+	/* The endpoints are asked in the order of the list, and not in one of this daemon's own */
+	bool is_listed;
 };
 
 #define RSK_CONF_ANY_USER UINT32_MAX

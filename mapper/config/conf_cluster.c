@@ -139,6 +139,7 @@ int rsk_conf_build_cluster(struct rsk_conf_build *b)
 	k->timeout_ns = 5000000000;
 	k->lease_ns = 10 * SECOND_NS;
 	k->redirect = raw->redirect == RSK_RAW_YES;
+	k->is_listed = raw->is_listed;
 	rc = take_endpoints(b, &raw->etcd, k);
 	if (rc == 0)
 		rc = take_prefix(b, raw->prefix, k);

@@ -255,6 +255,7 @@ static const cyaml_schema_field_t pma_fields[] = {
 		CYAML_FIELD_END
 };
 
+static const cyaml_strval_t orders[] = { { "random", 0 }, { "listed", 1 } };
 #define K struct rsk_raw_cluster
 static const cyaml_schema_field_t cluster_fields[] = {
 	CYAML_FIELD_SEQUENCE_COUNT("etcd", CYAML_FLAG_POINTER, K, etcd.v, etcd.n, &text_value, 1,
@@ -266,6 +267,8 @@ static const cyaml_schema_field_t cluster_fields[] = {
 	TEXT("lease", K, lease),
 	TEXT("expire", K, expire),
 	FLAG("redirect", K, redirect),
+	CYAML_FIELD_ENUM("order", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, K, is_listed, orders,
+			 CYAML_ARRAY_LEN(orders)),
 	SECTION("tls", K, tls, tls_fields),
 	CYAML_FIELD_END
 };

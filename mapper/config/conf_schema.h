@@ -157,6 +157,7 @@ struct rsk_raw_cluster {
 	struct rsk_raw_list etcd;
 	char *prefix, *user, *password_file, *timeout, *lease, *expire;
 	enum rsk_raw_bool redirect;
+	bool is_listed;
 	struct rsk_raw_tls *tls;
 };
 

@@ -23,9 +23,10 @@ def document(port=SHARED, **more):
 
 def member(host, *urls, **more):
     """A host's own configuration, with a cluster."""
-    keys = {key: more.pop(key) for key in ("tls", "user", "password-file", "timeout", "expire")
-            if key in more}
-    return serving(host, cluster={"etcd": list(urls), "prefix": PREFIX, **keys}, **more)
+    keys = {key: more.pop(key) for key in ("tls", "user", "password-file", "timeout", "expire",
+                                          "order") if key in more}
+    return serving(host, cluster={"etcd": list(urls), "prefix": PREFIX, "order": "listed", **keys},
+                   **more)
 
 
 def cluster(t, agents=2, **more):
@@ -111,6 +112,25 @@ def push_reaches_every_host(t):
     t.check(f"revision {third} is in force" in rsock(t, b, "show"), "show")
     for words in (["history"], ["push", t.path("document.yaml")], ["diff"]):
         t.check("root" in rsock(t, a, *words, user=65534, expect=1), f"{words} by another user")
+
+
+@case(timeout=60)
+def each_has_an_order_of_its_own(t):
+    """Hosts with the same list do not all ask the same node of etcd, unless they are told to."""
+    lab = Lab(t, 2)
+    a, etcd = lab.hosts[0], Etcd(lab.hosts[1])
+    ways = [Proxy(etcd.host, port, (etcd.host.ip, PORT)).url for port in (4000, 4001, 4002)]
+
+    def first(**order):
+        a.start(**member(a, *ways, **order))
+        t.until(lambda: state(a)["reached"], 15, "etcd to be reached")
+        endpoint = state(a)["endpoint"]
+        t.stop(a.daemon)
+        return endpoint
+    t.equal({first() for _ in range(4)}, {ways[0]}, "the order of the list")
+    found = set()
+    while found != set(ways):  # 20 turns do not suffice once in a thousand runs
+        found.add(first(order="random"))
 
 
 @case(timeout=60)

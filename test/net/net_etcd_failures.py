@@ -97,12 +97,15 @@ class Rig:
         return first
 
     def looks_at(self, node):
-        """Waits until an agent has read the key beside its watch; only one asks that node."""
+        """Waits until an agent has read the key beside its watch, and looked at the services, one
+        after the other; only one agent asks that node.
+        """
         before = node.figure(READINGS)
-        self.t.until(lambda: node.figure(READINGS) > before, CHECK_S + 2, "the agent to look")
+        self.t.until(lambda: node.figure(READINGS) > before + 1, CHECK_S + 5, "the agent to look")
 
     def configure(self, host, urls):
         host.write_config(**serving(host, cluster={"etcd": urls, "prefix": PREFIX,
+                                                   "order": "listed",
                                                    "lease": f"{self.lease_s}s",
                                                    "timeout": self.timeout}))
 

@@ -97,6 +97,8 @@ def each_is_seen_with_its_revision(t):
     t.check(any(line.startswith("host1") and f" {newest} " in line and " yes " in line
                 for line in said.splitlines()), said)
     t.check("root" in rsock(t, a, "members", user=65534, expect=1), "another user")
+    # What was written meanwhile has not put off what keeps the leases alive.
+    t.equal((count(a, "lapses"), count(b, "lapses")), (0, 0), "leases that have ended")
 
 
 @case(timeout=60)

@@ -65,7 +65,8 @@ def appear_and_disappear(t):
     reach, and what is not preloaded is not told.
     """
     etcd, a, b = cluster(t)
-    t.until(lambda: entry(etcd, key(a)) and entry(etcd, key(b)), 10, "an entry of each")
+    for host in (a, b):
+        in_sync(t, host)
     knows(t, a)
     first = serve(a)
     other = serve(b, port=MADE, at=b.ip)
@@ -103,6 +104,34 @@ def appear_and_disappear(t):
     t.equal(count(a, "writes"), written + 1, "one write for one change")
     t.equal((count(a, "losses"), count(a, "failures")), (0, 0), "nothing was disputed")
     t.check(count(b, "events") >= 4, "what the watch has told")
+
+
+@case(timeout=60)
+def nothing_to_tell(t):
+    """A host that offers nothing has no entry, of which all others would have to hear. What is in
+    its place by another way does not stay; nor does an empty entry once its lease is gone.
+    """
+    etcd, a, b = cluster(t)
+    mine = serve(a, at=a.ip)
+    knows(t, b, {("host1", a.ip, SERVICE)})
+    other = serve(a, port=MADE, at=a.ip)
+    knows(t, b, {("host1", a.ip, SERVICE), ("host1", a.ip, MADE)})  # a second later
+    t.equal((entry(etcd, key(b)), count(b, "writes")), (None, 0), "while it offers nothing")
+    etcd.put("somebody else's", key(b))
+    t.until(lambda: count(b, "writes") == 1 and told(etcd, b)["services"] == [], 10, "its entry")
+    mine.do("close", group=f"l{SERVICE}")
+    t.kill(other.proc)
+    knows(t, b)
+    t.equal(told(etcd, a)["services"], [], "an entry that says that there is nothing")
+    a.daemon.popen.send_signal(signal.SIGSTOP)
+    t.until(lambda: not entry(etcd, key(a)), 4 * LEASE_S + 5, "its entry to go")
+    a.daemon.popen.send_signal(signal.SIGCONT)
+    registered(t, a)
+    in_sync(t, a)
+    writes = count(a, "writes")
+    serve(b, at=b.ip)
+    knows(t, a, {("host2", b.ip, SERVICE)})  # more than one look later
+    t.equal((entry(etcd, key(a)), count(a, "writes")), (None, writes), "nothing is told anew")
 
 
 @case(timeout=60)
@@ -289,7 +318,7 @@ def more_than_a_table_has_room_for(t):
         name = f"n{number:02d}"
         etcd.put(json.dumps({**good(name), "services": many}), f"{PREFIX}/services/{name}")
     t.until(lambda: state(a)["services"]["known"] == 16384, 20, "a full table")
-    t.until(lambda: state(a)["services"]["nodes"] == 67, 10, "hosts, of which two are left out")
+    t.until(lambda: state(a)["services"]["nodes"] == 66, 10, "hosts, of which two are left out")
     t.check(a.get("/v1/policy/services")["more"], "that there are more")
     t.check("there are more" in rsock(t, a, "services"), "the tool")
     for number in range(10):

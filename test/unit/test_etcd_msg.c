@@ -284,3 +284,19 @@ Test(etcd_msg, backoff)
 		}
 	cr_assert_geq(rsk_backoff_ns(UINT32_MAX, 7), RSK_BACKOFF_MOST_NS / 2);
 }
+
+Test(etcd_msg, first_of_what_is_done_again_and_again)
+{
+	cr_assert_eq(rsk_backoff_first_ns(1000, 0), 500);
+	cr_assert_eq(rsk_backoff_first_ns(1000, 500), 1000);
+	cr_assert_eq(rsk_backoff_first_ns(1000, 501), 500);
+	cr_assert_eq(rsk_backoff_first_ns(0, 7), 0);
+}
+
+Test(etcd_msg, looks_at_many_entries_are_rare)
+{
+	cr_assert_eq(rsk_backoff_look_ns(0), RSK_BACKOFF_LOOK_NS);
+	cr_assert_eq(rsk_backoff_look_ns(1023), RSK_BACKOFF_LOOK_NS);
+	cr_assert_eq(rsk_backoff_look_ns(10240), 11 * RSK_BACKOFF_LOOK_NS);
+	cr_assert_eq(rsk_backoff_look_ns(UINT64_MAX), RSK_BACKOFF_LOOK_MOST_NS);
+}

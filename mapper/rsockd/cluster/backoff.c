@@ -9,5 +9,19 @@ uint64_t rsk_backoff_ns(unsigned int failures, uint64_t random)
 
 	if (doublings < 20 && RSK_BACKOFF_FIRST_NS << doublings < all)
 		all = RSK_BACKOFF_FIRST_NS << doublings;
-	return all / 2 + random % (all / 2 + 1);
+	return rsk_backoff_first_ns(all, random);
+}
+
+uint64_t rsk_backoff_first_ns(uint64_t each_ns, uint64_t random)
+{
+	return each_ns / 2 + random % (each_ns / 2 + 1);
+}
+
+uint64_t rsk_backoff_look_ns(uint64_t entries)
+{
+	uint64_t times = 1 + entries / 1024;
+
+	return times < RSK_BACKOFF_LOOK_MOST_NS / RSK_BACKOFF_LOOK_NS ?
+		       times * RSK_BACKOFF_LOOK_NS :
+		       RSK_BACKOFF_LOOK_MOST_NS;
 }

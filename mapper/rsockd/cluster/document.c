@@ -325,7 +325,7 @@ static void watch_from(struct rsk_document *d, uint64_t revision)
 	d->seen = revision - 1;
 	d->watch = rsk_etcd_ask(d->etcd, &q);
 	if (d->watch)
-		after_ns(d, d->check_ns);
+		after_ns(d, rsk_backoff_first_ns(d->check_ns, rsk_random_u64()));
 	else
 		failed(d, "no memory");
 }

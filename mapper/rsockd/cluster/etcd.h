@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * etcd.h - calls to etcd's v3 API, by its JSON gateway, over HTTP or HTTPS, in the daemon's event
- * loop. Several endpoints are tried in turn, each call has a deadline, an answer has a limit, and
+ * loop. Several endpoints are tried in turn, in an order that is random unless the configuration
+ * says otherwise, each call has a deadline, an answer has a limit, and
  * a token is fetched where there is a user. Nothing blocks after rsk_etcd_new(). etcd_msg.h builds
  * the requests and converts the answers. One thread.
  */

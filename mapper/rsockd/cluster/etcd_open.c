@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "etcd_parts.h"
+#include "random.h"
 
 #define FILE_MOST (1u << 20)
 #define ADDRESSES_MOST 8
@@ -96,6 +97,21 @@ static int take_endpoints(struct rsk_etcd *e, const struct rsk_conf_cluster *con
 	return rc;
 }
 
+/*
+ * Hosts that have the same list would all ask its first node, and, when that one has failed, all
+ * the next one.
+ */
+static void shuffle(struct rsk_etcd *e)
+{
+	for (size_t i = e->n_endpoints; i > 1; i--) {
+		size_t with = rsk_random_u64() % i;
+		struct rsk_etcd_endpoint one = e->endpoints[i - 1];
+
+		e->endpoints[i - 1] = e->endpoints[with];
+		e->endpoints[with] = one;
+	}
+}
+
 struct rsk_etcd *rsk_etcd_new(struct event_base *base, const struct rsk_conf_cluster *conf,
 			      char *error, size_t n)
 {
@@ -118,6 +134,8 @@ struct rsk_etcd *rsk_etcd_new(struct event_base *base, const struct rsk_conf_clu
 		rc = -ENOMEM;
 	if (rc == 0)
 		rc = take_endpoints(e, conf);
+	if (rc == 0 && !conf->is_listed)
+		shuffle(e);
 	if (rc == 0 && !e->n_alive) {
 		snprintf(error, n, "no endpoint has an address");
 		rc = -EHOSTUNREACH;

@@ -24,8 +24,12 @@
 /* The entry comes with an answer that says that it is another's */
 #define ANSWER_MOST (2 * RSK_MEMBER_BYTES)
 #define SMALL_MOST 8192u
-/* Changes that come together are written together. */
+/*
+ * Changes that come together are written together; and a new document is a change of all hosts, so
+ * each waits for up to two seconds, by chance.
+ */
 #define SETTLE_NS (200 * MS)
+#define SETTLE_MOST_NS (2 * SECOND_NS)
 #define REVOKE_NS (200 * MS)
 #define RENEWALS 3u
 
@@ -185,6 +189,8 @@ static void on_granted(void *ctx, int rc, const json_t *body, const char *why)
 	m->count.grants++;
 	m->lease = lease;
 	take_time(m, seconds);
+	m->renew_ns =
+		m->begun_ns + rsk_backoff_first_ns(m->renew_ns - m->begun_ns, rsk_random_u64());
 	step(m);
 }
 
@@ -344,12 +350,17 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 void rsk_member_changed(struct rsk_member *m)
 {
+	uint64_t wait;
+
 	/* After a failure, and beside a call, the entry is built anew anyway. */
 	if (!m->written || m->call || m->failures || m->write_failures || m->is_hurried ||
 	    m->is_leaving)
 		return;
 	m->is_hurried = true;
-	after_ns(m, SETTLE_NS);
+	wait = SETTLE_NS + rsk_random_u64() % (SETTLE_MOST_NS - SETTLE_NS + 1);
+	/* Where the lease is to be kept alive before that, the entry is looked at then. */
+	if (rsk_clock_ns() + wait < m->renew_ns)
+		after_ns(m, wait);
 }
 
 /* ---- start and end ---- */

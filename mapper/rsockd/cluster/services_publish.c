@@ -2,7 +2,8 @@
 /*
  * services_publish.c - see services_publish.h. Once a second the entry is built, and written if it
  * is not in etcd as it should be: it says something else, it was bound to a lease that is gone, or
- * the watch has told that somebody else has changed or deleted it.
+ * the watch has told that somebody else has changed or deleted it. Where nothing is offered there
+ * is none.
  */
 #include "services_publish.h"
 
@@ -108,6 +109,17 @@ static bool is_lost(const struct rsk_services_publish *p)
 	       rsk_services_table_revision(p->watch->table, p->key) != p->revision;
 }
 
+/*
+ * A host that offers nothing has no entry, since all others would have to hear of it, and of its
+ * end. Once there is one it stays with its lease, and says so.
+ */
+static bool has_news(const struct rsk_services_publish *p)
+{
+	return p->self->entry.n || p->self->entry.left_out ||
+	       (p->written && p->lease == p->member->lease) ||
+	       (p->watch->is_in_sync && rsk_services_table_revision(p->watch->table, p->key));
+}
+
 /* A bucket: the time at which all writes so far are paid. */
 static bool may_write(struct rsk_services_publish *p, uint64_t now)
 {
@@ -128,7 +140,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 	if (rsk_services_self_update(p->self, now) < 0)
 		return;
-	if (p->call || m->is_leaving || !rsk_member_is_registered(m) || now < p->not_before_ns)
+	if (p->call || m->is_leaving || !rsk_member_is_registered(m) || now < p->not_before_ns ||
+	    !has_news(p))
 		return;
 	text = rsk_service_entry_text(&p->self->entry);
 	if (!text) {

@@ -18,7 +18,6 @@
 #include "say.h"
 
 #define SECOND_NS 1000000000ull
-#define CHECK_S 10
 #define SUSPECT_S 1
 /* A table that was full is read again when there may be room, and so often. */
 #define FULL_NS (300 * SECOND_NS)
@@ -140,7 +139,7 @@ static void watch(struct rsk_services_watch *w)
 
 	w->watch = rsk_etcd_ask(w->etcd, &q);
 	if (w->watch)
-		after_ns(w, CHECK_S * SECOND_NS);
+		after_ns(w, rsk_backoff_first_ns(RSK_BACKOFF_LOOK_NS, rsk_random_u64()));
 	else
 		failed(w, -ENOMEM, "no memory");
 }
@@ -227,7 +226,7 @@ static void on_check(void *ctx, int rc, const json_t *body, const char *why)
 		read_again(w); /* its endpoint may be cut off from the others */
 	} else if (!differs(w, &a)) {
 		w->is_suspect = false;
-		after_ns(w, CHECK_S * SECOND_NS);
+		after_ns(w, rsk_backoff_look_ns(a.count));
 	} else if (!w->is_suspect) {
 		w->is_suspect = true;
 		after_ns(w, SUSPECT_S * SECOND_NS);
