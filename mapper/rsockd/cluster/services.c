@@ -4,6 +4,60 @@
 
 #include <stdio.h>
 
+/* ---- what the watch fills ---- */
+
+static int put(void *table, const struct rsk_etcd_kv *kv)
+{
+	return rsk_services_table_put(table, kv);
+}
+
+static int put_event(void *table, const struct rsk_etcd_kv *kv)
+{
+	return rsk_services_table_event(table, kv);
+}
+
+static void begin(void *table)
+{
+	rsk_services_table_begin(table);
+}
+
+static void end(void *table, bool more)
+{
+	struct rsk_services_table *t = table;
+
+	rsk_services_table_end(t);
+	t->is_full |= more;
+}
+
+static size_t keys(const void *table)
+{
+	return rsk_services_table_nodes(table);
+}
+
+static uint64_t newest(const void *table)
+{
+	return rsk_services_table_newest(table);
+}
+
+static bool is_full(const void *table)
+{
+	return ((const struct rsk_services_table *)table)->is_full;
+}
+
+static const struct rsk_range_table watched = {
+	.what = "services",
+	.keys_most = RSK_SERVICES_TABLE_NODES,
+	.put = put,
+	.event = put_event,
+	.begin = begin,
+	.end = end,
+	.keys = keys,
+	.newest = newest,
+	.is_full = is_full,
+};
+
+/* ---- start and end ---- */
+
 int rsk_services_open(struct rsk_services *s, struct event_base *base, struct rsk_etcd *etcd,
 		      const struct rsk_conf_daemon *conf, const struct rsk_member *member,
 		      const struct rsk_services_source *from)
@@ -14,7 +68,7 @@ int rsk_services_open(struct rsk_services *s, struct event_base *base, struct rs
 	rsk_services_self_init(&s->self, from, conf, member->self->node);
 	s->table =
 		(struct rsk_services_table){ .own = s->self.entry.node, .head = strlen(s->head) };
-	rc = rsk_services_watch_open(&s->watch, base, etcd, s->head, &s->table);
+	rc = rsk_range_watch_open(&s->watch, base, etcd, s->head, &watched, &s->table);
 	return rc < 0 ? rc :
 			rsk_services_publish_open(&s->publish, base, etcd, s->head, member,
 						  &s->watch, &s->self);
@@ -23,7 +77,7 @@ int rsk_services_open(struct rsk_services *s, struct event_base *base, struct rs
 void rsk_services_close(struct rsk_services *s)
 {
 	rsk_services_publish_close(&s->publish);
-	rsk_services_watch_close(&s->watch);
+	rsk_range_watch_close(&s->watch);
 	rsk_services_table_fini(&s->table);
 	rsk_services_self_fini(&s->self);
 }

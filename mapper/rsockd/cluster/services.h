@@ -10,13 +10,13 @@
 #include "services_publish.h"
 #include "services_self.h"
 #include "services_table.h"
-#include "services_watch.h"
+#include "range_watch.h"
 
 struct rsk_services {
 	char head[RSK_DOCUMENT_KEY]; /* what all keys begin with */
 	struct rsk_services_self self;
 	struct rsk_services_table table;
-	struct rsk_services_watch watch;
+	struct rsk_range_watch watch;
 	struct rsk_services_publish publish;
 	uint64_t referred; /* requests that were redirected to a host of the table */
 };

@@ -104,9 +104,10 @@ static void write_entry(struct rsk_services_publish *p, char *text)
 /* The watch has told of the revision that was written here, and the key has another one now. */
 static bool is_lost(const struct rsk_services_publish *p)
 {
-	return p->watch->is_in_sync && !p->watch->table->is_full &&
-	       p->watch->revision >= p->revision &&
-	       rsk_services_table_revision(p->watch->table, p->key) != p->revision;
+	const struct rsk_services_table *t = p->watch->table;
+
+	return p->watch->is_in_sync && !t->is_full && p->watch->revision >= p->revision &&
+	       rsk_services_table_revision(t, p->key) != p->revision;
 }
 
 /*
@@ -164,8 +165,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 int rsk_services_publish_open(struct rsk_services_publish *p, struct event_base *base,
 			      struct rsk_etcd *etcd, const char *head,
-			      const struct rsk_member *member,
-			      const struct rsk_services_watch *watch,
+			      const struct rsk_member *member, const struct rsk_range_watch *watch,
 			      struct rsk_services_self *self)
 {
 	static const struct timeval each = { .tv_sec = EACH_S };

@@ -12,8 +12,9 @@
 
 #include "etcd.h"
 #include "member.h"
+#include "range_watch.h"
 #include "services_self.h"
-#include "services_watch.h"
+#include "services_table.h"
 
 #define RSK_SERVICES_PUBLISH_COUNTERS(X)                                                           \
 	X(writes, "times that this host's services were written")                                  \
@@ -29,7 +30,7 @@ struct rsk_services_publish_counters {
 struct rsk_services_publish {
 	struct rsk_etcd *etcd; /* borrowed, like the next three */
 	const struct rsk_member *member;
-	const struct rsk_services_watch *watch;
+	const struct rsk_range_watch *watch;
 	struct rsk_services_self *self;
 	char key[RSK_DOCUMENT_KEY + 80];
 	struct rsk_etcd_call *call;
@@ -47,8 +48,7 @@ struct rsk_services_publish {
 /* Returns 0 or -ENOMEM; the caller calls close() in either case. */
 int rsk_services_publish_open(struct rsk_services_publish *p, struct event_base *base,
 			      struct rsk_etcd *etcd, const char *head,
-			      const struct rsk_member *member,
-			      const struct rsk_services_watch *watch,
+			      const struct rsk_member *member, const struct rsk_range_watch *watch,
 			      struct rsk_services_self *self);
 void rsk_services_publish_close(struct rsk_services_publish *p);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * services_table.h - which hosts of the cluster offer which services on RDMA, as their entries in
- * etcd say: by key, and by the address of a service. services_watch.c fills it; operators and the
+ * etcd say: by key, and by the address of a service. services.c fills it; operators and the
  * agent read it. No clock, no sockets. One thread.
  */
 #ifndef RSK_SERVICES_TABLE_H

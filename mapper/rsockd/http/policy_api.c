@@ -309,7 +309,7 @@ void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 	RSK_MEMBER_COUNTERS(PUT)
 #undef PUT
 #define PUT(name, text) figure(out, "counter", "services_" #name, text, s->watch.count.name);
-	RSK_SERVICES_WATCH_COUNTERS(PUT)
+	RSK_RANGE_WATCH_COUNTERS(PUT)
 #undef PUT
 #define PUT(name, text) figure(out, "counter", "services_" #name, text, s->publish.count.name);
 	RSK_SERVICES_PUBLISH_COUNTERS(PUT)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * services_watch.c - see services_watch.h. The entries are read, and the watch begins behind the
+ * range_watch.c - see range_watch.h. The entries are read, and the watch begins behind the
  * revision of that answer, so that no change is missed. Whatever fails, they are read again, after
  * a while that grows. Beside the watch etcd is asked now and then how many keys there are and which
  * one was changed last, since a watch of which nothing is heard may be dead. An answer that differs
  * from the table may only be ahead of the watch, so the entries are read again at the second one.
  */
-#include "services_watch.h"
+#include "range_watch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,9 +25,9 @@
 #define ANSWER_MOST (16u << 20)
 #define SMALL_MOST 8192u
 
-static void read_all(struct rsk_services_watch *w);
+static void read_all(struct rsk_range_watch *w);
 
-static void after_ns(struct rsk_services_watch *w, uint64_t ns)
+static void after_ns(struct rsk_range_watch *w, uint64_t ns)
 {
 	const struct timeval tv = { .tv_sec = (time_t)(ns / SECOND_NS),
 				    .tv_usec = (suseconds_t)(ns % SECOND_NS / 1000) };
@@ -37,7 +37,7 @@ static void after_ns(struct rsk_services_watch *w, uint64_t ns)
 
 /* ---- whether it works ---- */
 
-static void stop(struct rsk_services_watch *w)
+static void stop(struct rsk_range_watch *w)
 {
 	rsk_etcd_cancel(w->read);
 	rsk_etcd_cancel(w->watch);
@@ -48,7 +48,7 @@ static void stop(struct rsk_services_watch *w)
 }
 
 /* Reads again later. That etcd is not reached is logged by document.c. */
-static void failed(struct rsk_services_watch *w, int rc, const char *why)
+static void failed(struct rsk_range_watch *w, int rc, const char *why)
 {
 	if (w->is_in_sync || !*w->why)
 		w->count.outages++;
@@ -57,12 +57,18 @@ static void failed(struct rsk_services_watch *w, int rc, const char *why)
 	rsk_document_clean(w->why);
 	if (rc != -EHOSTUNREACH && rc != -ETIMEDOUT && !w->is_told) {
 		w->is_told = true;
-		rsk_say("the services of the cluster's hosts are not watched: %s", w->why);
+		rsk_say("the %s of the cluster's hosts are not watched: %s", w->to->what, w->why);
 	}
 	after_ns(w, rsk_backoff_ns(++w->failures, rsk_random_u64()));
 }
 
-static void read_again(struct rsk_services_watch *w)
+static void changed(struct rsk_range_watch *w)
+{
+	if (w->to->changed)
+		w->to->changed(w->table);
+}
+
+static void read_again(struct rsk_range_watch *w)
 {
 	stop(w);
 	read_all(w);
@@ -71,8 +77,8 @@ static void read_again(struct rsk_services_watch *w)
 /* ---- the watch ---- */
 
 /* Returns 0, or -ENOMEM after failed(). */
-static int take_all(struct rsk_services_watch *w, const struct rsk_etcd_answer *a,
-		    int (*put)(struct rsk_services_table *t, const struct rsk_etcd_kv *kv))
+static int take_all(struct rsk_range_watch *w, const struct rsk_etcd_answer *a,
+		    int (*put)(void *table, const struct rsk_etcd_kv *kv))
 {
 	int rc = 0;
 
@@ -85,18 +91,18 @@ static int take_all(struct rsk_services_watch *w, const struct rsk_etcd_answer *
 
 static void on_event(void *ctx, const json_t *result)
 {
-	struct rsk_services_watch *w = ctx;
+	struct rsk_range_watch *w = ctx;
 	struct rsk_etcd_answer a = { 0 };
 	int rc = rsk_etcd_take_watch(result, &a);
 
 	if (rc < 0) {
-		failed(w, rc, "an event of etcd about services is not valid");
+		failed(w, rc, "an event of etcd is not valid");
 		return;
 	}
 	w->count.events += a.n;
 	for (size_t i = 0; i < a.n; i++)
 		w->has_room |= a.kvs[i].is_deleted;
-	if (take_all(w, &a, rsk_services_table_event) < 0) {
+	if (take_all(w, &a, w->to->event) < 0) {
 		rsk_etcd_answer_free(&a);
 		return;
 	}
@@ -108,18 +114,20 @@ static void on_event(void *ctx, const json_t *result)
 		w->failures = 0;
 		*w->why = 0;
 	}
+	if (a.n)
+		changed(w);
 	if (a.canceled && a.compact_revision) {
 		w->count.compactions++;
 		read_again(w);
 	} else if (a.canceled) {
-		failed(w, -EREMOTEIO, "etcd has ended the watch of services");
+		failed(w, -EREMOTEIO, "etcd has ended the watch");
 	}
 	rsk_etcd_answer_free(&a);
 }
 
 static void on_watch_end(void *ctx, int rc, const json_t *body, const char *why)
 {
-	struct rsk_services_watch *w = ctx;
+	struct rsk_range_watch *w = ctx;
 
 	w->watch = NULL;
 	if (rc == -EFBIG)
@@ -128,7 +136,7 @@ static void on_watch_end(void *ctx, int rc, const json_t *body, const char *why)
 		failed(w, rc, why);
 }
 
-static void watch(struct rsk_services_watch *w)
+static void watch(struct rsk_range_watch *w)
 {
 	const struct rsk_etcd_question q = { .method = RSK_ETCD_WATCH,
 					     .body = rsk_etcd_watch(w->head, true, w->revision + 1),
@@ -146,7 +154,7 @@ static void watch(struct rsk_services_watch *w)
 
 /* ---- reading ---- */
 
-static struct rsk_etcd_call *ask(struct rsk_services_watch *w, const struct rsk_etcd_range *range,
+static struct rsk_etcd_call *ask(struct rsk_range_watch *w, const struct rsk_etcd_range *range,
 				 size_t most, rsk_etcd_done *done)
 {
 	const struct rsk_etcd_question q = { .method = RSK_ETCD_RANGE,
@@ -162,11 +170,11 @@ static struct rsk_etcd_call *ask(struct rsk_services_watch *w, const struct rsk_
 }
 
 /* Converts an answer. Returns 0, or -errno after failed(). */
-static int take(struct rsk_services_watch *w, int rc, const json_t *body, const char *why,
+static int take(struct rsk_range_watch *w, int rc, const json_t *body, const char *why,
 		struct rsk_etcd_answer *a)
 {
 	if (rc == 0) {
-		why = "an answer of etcd about services is not valid";
+		why = "an answer of etcd is not valid";
 		rc = rsk_etcd_take_range(body, a);
 	}
 	if (rc < 0)
@@ -176,52 +184,52 @@ static int take(struct rsk_services_watch *w, int rc, const json_t *body, const 
 
 static void on_read(void *ctx, int rc, const json_t *body, const char *why)
 {
-	struct rsk_services_watch *w = ctx;
+	struct rsk_range_watch *w = ctx;
 	struct rsk_etcd_answer a = { 0 };
 
 	w->read = NULL;
 	if (take(w, rc, body, why, &a) < 0)
 		return;
 	w->count.reads++;
-	rsk_services_table_begin(w->table);
-	if (take_all(w, &a, rsk_services_table_put) == 0) {
-		rsk_services_table_end(w->table);
+	w->to->begin(w->table);
+	if (take_all(w, &a, w->to->put) == 0) {
+		w->to->end(w->table, a.count > a.n);
 		w->read_ns = rsk_clock_ns();
 		w->has_room = false;
-		w->table->is_full |= a.count > a.n;
 		w->revision = a.revision;
 		watch(w);
+		changed(w);
 	}
 	rsk_etcd_answer_free(&a);
 }
 
-static void read_all(struct rsk_services_watch *w)
+static void read_all(struct rsk_range_watch *w)
 {
 	const struct rsk_etcd_range range = { .key = w->head,
 					      .is_prefix = true,
-					      .limit = RSK_SERVICES_TABLE_NODES };
+					      .limit = w->to->keys_most };
 
 	w->read = ask(w, &range, ANSWER_MOST, on_read);
 }
 
-static bool differs(const struct rsk_services_watch *w, const struct rsk_etcd_answer *a)
+static bool differs(const struct rsk_range_watch *w, const struct rsk_etcd_answer *a)
 {
-	if (w->table->is_full)
+	if (w->to->is_full(w->table))
 		return w->has_room || rsk_clock_ns() - w->read_ns >= FULL_NS;
-	return a->count != rsk_services_table_nodes(w->table) ||
-	       (a->n ? a->kvs[0].mod_revision : 0) != rsk_services_table_newest(w->table);
+	return a->count != w->to->keys(w->table) ||
+	       (a->n ? a->kvs[0].mod_revision : 0) != w->to->newest(w->table);
 }
 
 static void on_check(void *ctx, int rc, const json_t *body, const char *why)
 {
-	struct rsk_services_watch *w = ctx;
+	struct rsk_range_watch *w = ctx;
 	struct rsk_etcd_answer a = { 0 };
 
 	w->check = NULL;
 	if (take(w, rc, body, why, &a) < 0)
 		return;
 	if (!w->is_in_sync) {
-		failed(w, -EREMOTEIO, "etcd has not begun the watch of services");
+		failed(w, -EREMOTEIO, "etcd has not begun the watch");
 	} else if (rsk_etcd_was_left(w->watch)) {
 		read_again(w); /* its endpoint may be cut off from the others */
 	} else if (!differs(w, &a)) {
@@ -238,7 +246,7 @@ static void on_check(void *ctx, int rc, const json_t *body, const char *why)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	struct rsk_services_watch *w = arg;
+	struct rsk_range_watch *w = arg;
 	const struct rsk_etcd_range range = { .key = w->head,
 					      .is_prefix = true,
 					      .last_changed = true,
@@ -253,11 +261,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 /* ---- start and end ---- */
 
-int rsk_services_watch_open(struct rsk_services_watch *w, struct event_base *base,
-			    struct rsk_etcd *etcd, const char *head,
-			    struct rsk_services_table *table)
+int rsk_range_watch_open(struct rsk_range_watch *w, struct event_base *base, struct rsk_etcd *etcd,
+			 const char *head, const struct rsk_range_table *to, void *table)
 {
-	*w = (struct rsk_services_watch){ .etcd = etcd, .head = head, .table = table };
+	*w = (struct rsk_range_watch){ .etcd = etcd, .head = head, .to = to, .table = table };
 	w->timer = evtimer_new(base, on_timer, w);
 	if (!w->timer)
 		return -ENOMEM;
@@ -265,7 +272,7 @@ int rsk_services_watch_open(struct rsk_services_watch *w, struct event_base *bas
 	return 0;
 }
 
-void rsk_services_watch_close(struct rsk_services_watch *w)
+void rsk_range_watch_close(struct rsk_range_watch *w)
 {
 	if (!w->timer)
 		return;
