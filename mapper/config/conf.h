@@ -81,6 +81,7 @@ struct rsk_conf_cluster {
 	uint64_t lease_ns;   /* of this host's entry among the members; whole seconds */
 	/* How long a document is in force while etcd is not heard; UINT64_MAX: without limit */
 	uint64_t expire_ns;
+	uint32_t history_most; /* former documents that are kept */
 	/* A request that is not mapped here goes to a host that offers the service */
 	bool redirect;
 	/* The endpoints are asked in the order of the list, and not in one of this daemon's own */

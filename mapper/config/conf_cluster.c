@@ -13,6 +13,7 @@
 
 #define ENDPOINTS_MOST 16
 #define PREFIX_MOST 200
+#define HISTORY_MOST 1000 /* a push reads their keys */
 #define SECOND_NS 1000000000ull
 #define HOUR_NS (3600 * SECOND_NS)
 
@@ -138,6 +139,7 @@ int rsk_conf_build_cluster(struct rsk_conf_build *b)
 		return 0;
 	k->timeout_ns = 5000000000;
 	k->lease_ns = 10 * SECOND_NS;
+	k->history_most = 100;
 	k->redirect = raw->redirect == RSK_RAW_YES;
 	k->is_listed = raw->is_listed;
 	rc = take_endpoints(b, &raw->etcd, k);
@@ -163,6 +165,9 @@ int rsk_conf_build_cluster(struct rsk_conf_build *b)
 				   600 * SECOND_NS, &k->lease_ns);
 	if (rc == 0)
 		rc = take_expire(b, raw->expire, k);
+	if (rc == 0)
+		rc = rsk_conf_take(b, "cluster", "history", raw->history, RSK_CONF_U32, 1,
+				   HISTORY_MOST, &k->history_most);
 	/* etcd has leases of whole seconds. */
 	k->lease_ns = (k->lease_ns + SECOND_NS - 1) / SECOND_NS * SECOND_NS;
 	return rc < 0 ? rc : check(b, k);

@@ -266,6 +266,7 @@ static const cyaml_schema_field_t cluster_fields[] = {
 	TEXT("timeout", K, timeout),
 	TEXT("lease", K, lease),
 	TEXT("expire", K, expire),
+	TEXT("history", K, history),
 	FLAG("redirect", K, redirect),
 	CYAML_FIELD_ENUM("order", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, K, is_listed, orders,
 			 CYAML_ARRAY_LEN(orders)),

@@ -24,7 +24,7 @@ def document(port=SHARED, **more):
 def member(host, *urls, **more):
     """A host's own configuration, with a cluster."""
     keys = {key: more.pop(key) for key in ("tls", "user", "password-file", "timeout", "expire",
-                                          "order") if key in more}
+                                          "history", "order") if key in more}
     return serving(host, cluster={"etcd": list(urls), "prefix": PREFIX, "order": "listed", **keys},
                    **more)
 
@@ -207,6 +207,56 @@ def one_of_two_pushes_wins(t):
     for host in (a, b):
         runs(t, host, got[winner][1]["revision"])
         has(t, host, 7000 + winner)
+
+
+@case(timeout=90)
+def the_history_has_a_bound(t):
+    """A push leaves the newest entries only, and of two pushes at once neither takes more."""
+    lab = Lab(t, 3)
+    etcd = Etcd(lab.hosts[-1])
+    a, b = lab.hosts[:2]
+    for host in (a, b):
+        host.start(**member(host, etcd.url, history=3))
+
+    def kept():
+        revisions = a.get("/v1/policy/history")["revisions"]
+        return [one["revision"] for one in revisions if not one["current"]]
+    pushed = []
+    for number in range(6):
+        pushed.append(push(a, document(SHARED + number)))
+        t.equal(kept(), pushed[-2::-1][:3], f"after {number + 1} pushes")
+    # What is not of rsockd does not count, and does not push out what is.
+    etcd.put("x", f"{PREFIX}/config/history/zzz")
+    back = a.post("/v1/policy/rollback", {"revision": pushed[2]})["revision"]
+    pushed.append(back)
+    t.equal(kept(), pushed[-2::-1][:3], "after the way back to the oldest")
+    runs(t, b, back)
+    has(t, b, SHARED + 2)
+    etcd.do("kv/deleterange", key=b64(f"{PREFIX}/config/history/zzz"))
+    for round_ in range(5):
+        results = {}
+
+        def race(host, port, results=results):
+            answer_ = host.ask("POST", "/v1/policy/push", {"text": document(port)})
+            results[host.number] = answer_
+        threads = [threading.Thread(target=race, args=(host, SHARED + 10 * round_ + host.number))
+                   for host in (a, b)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        done = sorted(body["revision"] for status, body in results.values() if status == 200)
+        t.check(done and all(status in (200, 409) for status, _ in results.values()), results)
+        pushed += done
+        t.equal(kept(), pushed[-2::-1][:3], "after a race")
+    # A bound that is lower than what there is.
+    t.stop(a.daemon)
+    a.start(**member(a, etcd.url, history=1))
+    pushed.append(push(a, document()))
+    t.equal(kept(), pushed[-2:-1], "one is left")
+    etcd.do("kv/deleterange", key=b64(CURRENT))
+    push(a, document(SHARED + 1))
+    t.equal(kept(), pushed[-2:-1], "nothing was replaced, so nothing was added")
 
 
 @case(timeout=60)

@@ -42,7 +42,8 @@ Test(conf_cluster, section)
 	struct rsk_conf *c = both("cluster: {etcd: ['https://10.0.0.7:2379', "
 				  "'https://[fd00::7]:1', 'https://etcd-1.x:65535'],\n"
 				  " prefix: /rsock/prod, user: u, password-file: /p, timeout: 3s,\n"
-				  " lease: 2500ms, expire: 90s, redirect: yes, order: listed,\n"
+				  " lease: 2500ms, expire: 90s, history: 7, redirect: yes,\n"
+				  " order: listed,\n"
 				  " tls: {ca: /ca, certificate: /c, key: /k}}\n",
 				  NULL);
 	const struct rsk_conf_cluster *k = &c->daemon.cluster;
@@ -63,6 +64,7 @@ Test(conf_cluster, section)
 	cr_assert_eq(k->timeout_ns, 3000000000);
 	cr_assert_eq(k->lease_ns, 3000000000); /* whole seconds, rounded up */
 	cr_assert_eq(k->expire_ns, 90000000000);
+	cr_assert_eq(k->history_most, 7);
 	cr_assert(k->redirect && k->is_listed);
 	rsk_conf_free(c);
 	c = both("cluster: {etcd: ['http://127.0.0.1:2379']}", NULL);
@@ -70,6 +72,7 @@ Test(conf_cluster, section)
 	cr_assert_eq(c->daemon.cluster.timeout_ns, 5000000000);
 	cr_assert_eq(c->daemon.cluster.lease_ns, 10000000000);
 	cr_assert_eq(c->daemon.cluster.expire_ns, 24 * 3600 * 1000000000ull);
+	cr_assert_eq(c->daemon.cluster.history_most, 100);
 	cr_assert(!c->daemon.cluster.redirect && !c->daemon.cluster.is_listed);
 	cr_assert(!c->daemon.cluster.endpoints[0].tls && !c->daemon.cluster.user);
 	rsk_conf_free(c);
@@ -122,6 +125,8 @@ Test(conf_cluster, what_is_wrong_with_the_section)
 		{ AT "lease: 1s}", "cluster: lease: \"1s\" is not within" },
 		{ AT "lease: 11min}", "cluster: lease: " },
 		{ AT "order: first}", "order" },
+		{ AT "history: 0}", "cluster: history: \"0\" is not within" },
+		{ AT "history: 1001}", "cluster: history: " },
 		{ AT "expire: 1s}", "cluster: expire: \"1s\" is not within" },
 		{ AT "expire: 0}", "cluster: expire: \"0\" is not within" },
 		{ AT "expire: 9000h}", "cluster: expire: " },

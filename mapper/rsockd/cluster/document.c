@@ -457,6 +457,7 @@ int rsk_document_open(struct rsk_document *d, struct event_base *base, struct rs
 				    .take = take_it,
 				    .ctx = ctx,
 				    .told = UINT64_MAX,
+				    .history_most = conf->history_most,
 				    .check_ns = part < CHECK_MOST_NS ? part : CHECK_MOST_NS };
 	snprintf(d->current, sizeof(d->current), "%s/config/current", conf->prefix);
 	snprintf(d->history, sizeof(d->history), "%s/config/history/", conf->prefix);

@@ -64,8 +64,9 @@ struct rsk_document {
 	 * not answered yet; the one that was in force has expired, and etcd has not answered since
 	 */
 	bool is_from_disk, is_expired;
-	bool is_stuck;	   /* it was logged that it has expired and is in force nevertheless */
-	uint64_t check_ns; /* how often the key is looked at beside the watch */
+	bool is_stuck;	       /* it was logged that it has expired and is in force nevertheless */
+	uint32_t history_most; /* former documents that a push leaves */
+	uint64_t check_ns;     /* how often the key is looked at beside the watch */
 	struct rsk_document_keep keep;
 	struct event *again; /* the document that was kept is tried once more */
 	/* Empty: nothing is wrong. Printable ASCII only */

@@ -10,6 +10,7 @@
 
 /* A document may begin with a comment that says who has pushed it, and when. */
 #define MARK "#rsock: "
+#define KEY_MOST 1024 /* a key of the history in an answer */
 #define ONE_MOST (RSK_CONF_DOCUMENT_MOST / 3 * 4 + 8192)
 
 struct rsk_document_op {
@@ -211,21 +212,58 @@ static void on_changed(void *ctx, int rc, const json_t *body, const char *why)
 	rsk_etcd_answer_free(&a);
 }
 
-/* The new document; @former goes into the history. */
-static json_t *transaction(const struct rsk_document_op *o, const struct rsk_etcd_kv *former)
+/* Where the history's keys begin: behind the current document, and the one to go back to. */
+static size_t first_of_history(const struct rsk_document_op *o, const struct rsk_etcd_answer *a)
+{
+	size_t first = find_current(o->of, a) != NULL;
+
+	if (o->revision && first < a->n && revision_of(o->of, &a->kvs[first]) == o->revision)
+		first++;
+	return first;
+}
+
+/*
+ * The key of the history before which all entries go, so that there are no more than configured
+ * when one for @added is written (0: none is). The keys are in order, newest first; what is none of
+ * ours among them is not counted. False: nothing goes.
+ */
+static bool oldest_kept(const struct rsk_document_op *o, const struct rsk_etcd_answer *a,
+			uint64_t added, char key[static RSK_DOCUMENT_KEY + 24])
 {
 	const struct rsk_document *d = o->of;
+	uint32_t kept = added != 0;
+
+	history_key(d, added, key);
+	for (size_t i = first_of_history(o, a); i < a->n && kept < d->history_most; i++) {
+		uint64_t revision = revision_of(d, &a->kvs[i]);
+
+		if (!revision)
+			continue;
+		history_key(d, revision, key);
+		kept++;
+	}
+	return kept == d->history_most;
+}
+
+/* The new document; @former goes into the history, and what is too old there goes. */
+static json_t *transaction(const struct rsk_document_op *o, const struct rsk_etcd_answer *a,
+			   const struct rsk_etcd_kv *former)
+{
+	const struct rsk_document *d = o->of;
+	uint64_t added = former && !o->former_is_too_large ? former->mod_revision : 0;
 	char key[RSK_DOCUMENT_KEY + 24];
 	json_t *txn = rsk_etcd_txn();
 	int rc = rsk_etcd_txn_compare(txn, d->current, former ? former->mod_revision : 0);
 
 	if (rc == 0)
 		rc = rsk_etcd_txn_put(txn, rsk_etcd_put(d->current, o->text, o->bytes, 0));
-	if (rc == 0 && former && !o->former_is_too_large) {
-		history_key(d, former->mod_revision, key);
+	if (rc == 0 && added) {
+		history_key(d, added, key);
 		rc = rsk_etcd_txn_put(txn,
 				      rsk_etcd_put(key, former->value, former->value_bytes, 0));
 	}
+	if (rc == 0 && oldest_kept(o, a, added, key))
+		rc = rsk_etcd_txn_delete(txn, rsk_etcd_delete_range(d->history, key));
 	if (rc == 0)
 		return txn;
 	json_decref(txn);
@@ -295,7 +333,7 @@ static void change(struct rsk_document_op *o, const struct rsk_etcd_answer *a)
 	}
 	if (!prepare(o, text, bytes))
 		return;
-	q.body = transaction(o, former);
+	q.body = transaction(o, a, former);
 	o->call = rsk_etcd_ask(o->of->etcd, &q);
 	if (!o->call)
 		fail(o, 503, "no memory");
@@ -340,6 +378,11 @@ static int look(struct rsk_document_op *o)
 	const struct rsk_etcd_range current = { .key = o->of->current,
 						.keys_only = o->former_is_too_large };
 	struct rsk_etcd_range more = { .key = key };
+	const struct rsk_etcd_range kept = { .key = o->of->history,
+					     .is_prefix = true,
+					     .newest_first = true,
+					     .keys_only = true,
+					     .limit = o->of->history_most };
 	struct rsk_etcd_question q = {
 		.method = RSK_ETCD_TXN_READ, .answer_most = ONE_MOST, .done = on_look, .ctx = o
 	};
@@ -358,6 +401,10 @@ static int look(struct rsk_document_op *o)
 	if (rc == 0 && (o->revision || o->verb == RSK_DOCUMENT_HISTORY_LIST)) {
 		rc = rsk_etcd_txn_range(q.body, rsk_etcd_range(&more));
 		q.answer_most += ONE_MOST;
+	}
+	if (rc == 0 && (o->verb == RSK_DOCUMENT_PUSH || o->verb == RSK_DOCUMENT_ROLLBACK)) {
+		rc = rsk_etcd_txn_range(q.body, rsk_etcd_range(&kept));
+		q.answer_most += o->of->history_most * KEY_MOST;
 	}
 	if (rc == 0)
 		o->call = rsk_etcd_ask(o->of->etcd, &q);

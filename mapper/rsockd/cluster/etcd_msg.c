@@ -96,6 +96,12 @@ json_t *rsk_etcd_delete(const char *key)
 	return json_pack("{s:o}", "key", bytes_json(key, strlen(key)));
 }
 
+json_t *rsk_etcd_delete_range(const char *from, const char *end)
+{
+	return json_pack("{s:o,s:o}", "key", bytes_json(from, strlen(from)), "range_end",
+			 bytes_json(end, strlen(end)));
+}
+
 json_t *rsk_etcd_watch(const char *key, bool is_prefix, uint64_t revision)
 {
 	json_t *out = json_object();

@@ -30,6 +30,8 @@ json_t *rsk_etcd_range(const struct rsk_etcd_range *r);
 /* @lease 0: none. */
 json_t *rsk_etcd_put(const char *key, const void *value, size_t bytes, uint64_t lease);
 json_t *rsk_etcd_delete(const char *key);
+/* All keys from @from on that come before @end. */
+json_t *rsk_etcd_delete_range(const char *from, const char *end);
 /* Events from @revision on. */
 json_t *rsk_etcd_watch(const char *key, bool is_prefix, uint64_t revision);
 json_t *rsk_etcd_lease_grant(uint64_t seconds);
