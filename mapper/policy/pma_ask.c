@@ -285,11 +285,14 @@ void rsk_ask_answered(struct rsk_ask *a, const uint64_t *ids, const struct rsk_a
 	a->going = RSK_ASK_NOTHING;
 }
 
-void rsk_ask_unknown(struct rsk_ask *a, uint64_t now_ns)
+/*
+ * Nothing of ours is booked there: only what is held has to be reported. Questions that are on
+ * their way are asked again, in their order; one whose asker was told UNHEARD is not.
+ */
+static void begin_anew(struct rsk_ask *a, uint64_t now_ns)
 {
 	struct rsk_lease *l, *next;
 
-	/* Nothing of ours is booked there: only what is held has to be reported. */
 	DL_FOREACH_SAFE(a->ending, l, next)
 		rsk_lease_drop(a, l);
 	for (l = a->by_id; l; l = next) {
@@ -297,20 +300,48 @@ void rsk_ask_unknown(struct rsk_ask *a, uint64_t now_ns)
 		if (l->state == RSK_LEASE_IDLE)
 			rsk_lease_drop(a, l);
 	}
-	for (size_t i = 0; i < a->n_sent; i++) {
+	for (size_t i = a->n_sent; i-- > 0 && a->going == RSK_ASK_DECIDE;) {
 		l = rsk_lease_by_id(a, a->sent[i]);
-		if (l && l->state == RSK_LEASE_SENT) {
-			l->state = RSK_LEASE_QUEUED;
-			DL_APPEND(a->queued, l);
+		if (!l || l->state != RSK_LEASE_SENT)
+			continue;
+		if (!rsk_deadline_is_set(&l->timer)) {
+			rsk_lease_drop(a, l);
+			continue;
 		}
+		l->state = RSK_LEASE_QUEUED;
+		DL_PREPEND(a->queued, l);
 	}
 	a->going = RSK_ASK_NOTHING;
 	a->silent = false;
 	a->known = false;
 	a->resume++;
 	a->part = 0;
-	a->count.resumed++;
 	a->report_due_ns = now_ns;
+}
+
+void rsk_ask_unknown(struct rsk_ask *a, uint64_t now_ns)
+{
+	begin_anew(a, now_ns);
+	a->count.resumed++;
+}
+
+void rsk_ask_turn(struct rsk_ask *a, uint64_t boot, uint64_t now_ns)
+{
+	struct rsk_lease *l;
+
+	begin_anew(a, now_ns);
+	a->good_until_ns = 0;
+	a->config.boot = boot;
+	a->count.turns++;
+	if (boot)
+		return;
+	/* A callback that asks again gets -EHOSTDOWN. */
+	a->silent = true;
+	a->report_due_ns = UINT64_MAX;
+	while ((l = a->queued)) {
+		tell_unheard(a, l);
+		rsk_lease_drop(a, l);
+	}
 }
 
 /*

@@ -73,7 +73,8 @@ enum rsk_ask_kind {
 	X(full, "requests not sent because too many are open")                                     \
 	X(messages, "messages that it answered")                                                   \
 	X(failures, "messages that it did not answer, or not correctly")                           \
-	X(resumed, "times that it had to be told which leases are held")
+	X(resumed, "times that it had to be told which leases are held")                           \
+	X(turns, "times that another one was asked from then on, or none")
 
 struct rsk_ask_counters {
 #define RSK_ASK_FIELD(name, text) uint64_t name;
@@ -182,6 +183,14 @@ void rsk_ask_hold(struct rsk_ask *a, uint64_t hold_ns);
  * The central agent does not know us: the questions are asked again after it was told what is held.
  */
 void rsk_ask_unknown(struct rsk_ask *a, uint64_t now_ns);
+/*
+ * Another central agent is asked from now on, and the former one's answers are not waited for any
+ * more. It is told what is held, and asked what is open; nothing is owed to the former one, which
+ * releases what it has booked for us when it does not hear from us. @boot: another number than
+ * before, so that an agent that has known us books nothing twice; 0: there is none to ask, as if it
+ * were silent.
+ */
+void rsk_ask_turn(struct rsk_ask *a, uint64_t boot, uint64_t now_ns);
 /* No answer, or an invalid one. */
 void rsk_ask_failed(struct rsk_ask *a, uint64_t now_ns);
 

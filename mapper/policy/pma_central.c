@@ -289,6 +289,11 @@ struct rsk_central_node *rsk_central_report(struct rsk_central *c, const char *n
 	return node;
 }
 
+void rsk_central_take_over(struct rsk_central *c, uint64_t now_ns)
+{
+	c->grace_until_ns = now_ns + c->config.lost_ns;
+}
+
 bool rsk_central_in_grace(const struct rsk_central *c, uint64_t now_ns)
 {
 	return now_ns < c->grace_until_ns;

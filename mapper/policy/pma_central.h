@@ -96,6 +96,12 @@ struct rsk_central_node *rsk_central_report(struct rsk_central *c, const char *n
 void rsk_central_resume(struct rsk_central *c, struct rsk_central_node *node,
 			const struct rsk_ask_item *item, uint64_t now_ns);
 
+/*
+ * From now on nodes turn to this agent, which may hold grants of another one: nothing is granted
+ * until they have reported them, as after a start.
+ */
+void rsk_central_take_over(struct rsk_central *c, uint64_t now_ns);
+
 /* True if no question may be answered yet. */
 bool rsk_central_in_grace(const struct rsk_central *c, uint64_t now_ns);
 

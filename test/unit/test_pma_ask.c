@@ -220,3 +220,76 @@ Test(pma_ask, a_central_that_does_not_know_us)
 	cr_assert_eq(next(&a, 110 * MS), RSK_ASK_DECIDE, "and then it is asked again");
 	rsk_ask_fini(&a);
 }
+
+/* Asked for a key, with an answer that the central agent may keep for so long. */
+static void hold(struct rsk_ask *a, struct asker *w, uint16_t port, uint64_t now)
+{
+	struct rsk_ask_key key = key_of(port);
+
+	cr_assert_eq(rsk_ask_start(a, &key, on_said, w, now), 0);
+	cr_assert_eq(next(a, now), RSK_ASK_DECIDE);
+	answer(a, RSK_PMA_MAP, 1000 * MS, now);
+}
+
+Test(pma_ask, another_agent_is_asked)
+{
+	struct rsk_ask_key one = key_of(80), two = key_of(81), three = key_of(82);
+	struct rsk_ask a;
+	struct asker held = { .a = &a, .local = 5 }, idle = { .a = &a, .local = 6 };
+	struct asker sent = { .a = &a, .local = 7 }, queued = { .a = &a }, late = { .a = &a };
+	const struct rsk_ask_answer *said;
+	uint64_t id;
+
+	meet(&a, 0);
+	hold(&a, &held, 90, MS);
+	hold(&a, &idle, 91, MS);
+	rsk_ask_released(&a, 6, MS);
+	cr_assert(a.held == 1 && a.idle == 1);
+	cr_assert_eq(next(&a, 51 * MS), RSK_ASK_REPORT);
+	rsk_ask_answered(&a, NULL, NULL, 0, 51 * MS);
+	cr_assert_eq(rsk_ask_start(&a, &three, on_said, &late, 51 * MS), 0);
+	cr_assert_eq(rsk_ask_start(&a, &one, on_said, &sent, 60 * MS), 0);
+	cr_assert_eq(next(&a, 60 * MS), RSK_ASK_DECIDE);
+	cr_assert_eq(n_items, 2);
+	rsk_ask_tick(&a, 155 * MS); /* the first one's asker does not wait any more */
+	cr_assert(late.told == 1 && late.verdict == RSK_PMA_UNHEARD && !sent.told);
+	cr_assert_eq(rsk_ask_start(&a, &two, on_said, &queued, 155 * MS), 0);
+	rsk_ask_turn(&a, 8, 156 * MS);
+	cr_assert(rsk_ask_validate(&a) && !a.silent && !a.known && a.count.turns == 1);
+	cr_assert(a.held == 1 && !a.idle && !a.n_ending && a.questions == 2, "nothing is owed");
+	one = key_of(91);
+	cr_assert_eq(rsk_ask_find(&a, &one, 157 * MS, &id, &said), RSK_ASK_UNKNOWN);
+	/* It is told what is held, and then asked what is open, in order. */
+	cr_assert_eq(next(&a, 157 * MS), RSK_ASK_REPORT);
+	cr_assert(resume && last && n_items == 1 && items[0].id == held.id && a.config.boot == 8);
+	rsk_ask_hold(&a, 1000 * MS);
+	rsk_ask_answered(&a, NULL, NULL, 0, 157 * MS);
+	cr_assert_eq(next(&a, 157 * MS), RSK_ASK_DECIDE);
+	cr_assert(n_items == 2 && items[0].key.ap_port == 80 && items[1].key.ap_port == 81);
+	answer(&a, RSK_PMA_MAP, 0, 158 * MS);
+	cr_assert(sent.told == 1 && queued.told == 1 && late.told == 1, "once each");
+	cr_assert(a.held == 2 && a.n_ending == 1);
+	rsk_ask_fini(&a);
+}
+
+Test(pma_ask, nobody_to_ask)
+{
+	struct rsk_ask_key key = key_of(80);
+	struct rsk_ask a;
+	struct asker held = { .a = &a, .local = 5 }, open = { .a = &a };
+
+	meet(&a, 0);
+	hold(&a, &held, 90, MS);
+	cr_assert_eq(rsk_ask_start(&a, &key, on_said, &open, 2 * MS), 0);
+	cr_assert_eq(next(&a, 2 * MS), RSK_ASK_DECIDE);
+	rsk_ask_turn(&a, 0, 3 * MS);
+	cr_assert(open.told == 1 && open.verdict == RSK_PMA_UNHEARD && a.silent && a.held == 1);
+	cr_assert_eq(rsk_ask_start(&a, &key, on_said, &open, 4 * MS), -EHOSTDOWN);
+	rsk_ask_changed(&a, 5 * MS);
+	cr_assert_eq(rsk_ask_next(&a), UINT64_MAX);
+	cr_assert_eq(next(&a, 3600000 * MS), RSK_ASK_NOTHING, "no report goes nowhere");
+	rsk_ask_turn(&a, 9, 3600001 * MS);
+	cr_assert_eq(next(&a, 3600001 * MS), RSK_ASK_REPORT);
+	cr_assert(resume && n_items == 1);
+	rsk_ask_fini(&a);
+}

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct rsk_pma_speaker me = { "host-a", 0x0123456789abcdef };
+static const struct rsk_pma_speaker me = { "host-a", 0x0123456789abcdef, 4711 };
 
 static struct rsk_ask_item item_of(uint64_t id, uint8_t ipv)
 {
@@ -98,6 +98,7 @@ Test(pma_json, reports_and_numbers)
 	json_t *again;
 
 	cr_assert_eq(rsk_pma_json_take_report(body, &who, &r), 2);
+	cr_assert_eq(who.role, 4711);
 	cr_assert(r.resume && !r.last && r.load > 0.24 && r.load < 0.26 && r.n_devices == 1);
 	again = rsk_pma_json_report(&who, true, r.part, false, r.load, r.devices, 1, r.held, 2);
 	cr_assert(json_equal(again, body), "as it was");

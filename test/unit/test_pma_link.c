@@ -189,13 +189,18 @@ struct side {
 	struct rsk_ask a;
 	struct asker w[SESSIONS];
 	bool busy[SESSIONS]; /* asked, or holding */
+	size_t at;	     /* which agent it asks */
+	uint64_t role;	     /* by which it has found that one */
+	uint64_t turn_ns;    /* when it hears that another one has the role; 0: it knows */
 };
 
+/* Of the agents one has the role; it dies at times, and the role moves to the other one. */
 struct world {
-	struct rsk_pma *pma;
-	struct rsk_central c;
+	struct rsk_pma *pma[2];
+	struct rsk_central c[2];
+	size_t active;
 	struct side nodes[NODES];
-	uint64_t dice, now, boots;
+	uint64_t dice, now, boots, role;
 };
 
 static uint64_t roll(uint64_t *dice, uint64_t sides)
@@ -208,12 +213,17 @@ static void carry(struct world *o, size_t i)
 	static const char *const names[NODES] = { "a", "b", "c" };
 	struct rsk_ask_answer answers[RSK_ASK_BATCH];
 	struct rsk_ask *a = &o->nodes[i].a;
+	struct rsk_central *c = &o->c[o->nodes[i].at];
 	uint64_t ids[RSK_ASK_BATCH];
 	struct rsk_central_node *node;
 	enum rsk_ask_kind kind = next(a, o->now);
 
 	if (kind == RSK_ASK_NOTHING)
 		return;
+	if (o->nodes[i].role != o->role) { /* that agent stands by */
+		rsk_ask_failed(a, o->now);
+		return;
+	}
 	/*
 	 * Lost on its way there. Six lost reports in a row are avoided, as the central agent would
 	 * give up a node that is alive.
@@ -223,33 +233,33 @@ static void carry(struct world *o, size_t i)
 		return;
 	}
 	if (kind == RSK_ASK_REPORT)
-		node = rsk_central_report(&o->c, names[i], a->config.boot, resume, a->part, last, 0,
+		node = rsk_central_report(c, names[i], a->config.boot, resume, a->part, last, 0,
 					  NULL, 0, o->now);
 	else
-		node = rsk_central_find(&o->c, names[i], a->config.boot);
+		node = rsk_central_find(c, names[i], a->config.boot);
 	for (size_t k = 0; node && k < n_items; k++) {
 		ids[k % RSK_ASK_BATCH] = items[k].id;
 		if (kind == RSK_ASK_REPORT)
-			rsk_central_resume(&o->c, node, &items[k], o->now);
+			rsk_central_resume(c, node, &items[k], o->now);
 		else if (kind == RSK_ASK_RELEASE)
-			rsk_central_release(&o->c, node, items[k].id);
+			rsk_central_release(c, node, items[k].id);
 		else if (kind == RSK_ASK_CONFIRM)
-			rsk_central_confirm(&o->c, node, items[k].id);
-		else if (!rsk_central_in_grace(&o->c, o->now))
-			rsk_central_decide(&o->c, node, items[k].id, &items[k].key, o->now,
+			rsk_central_confirm(c, node, items[k].id);
+		else if (!rsk_central_in_grace(c, o->now))
+			rsk_central_decide(c, node, items[k].id, &items[k].key, o->now,
 					   &answers[k]);
 	}
 	if (!node)
 		rsk_ask_unknown(a, o->now);
 	else if (roll(&o->dice, 20) == 0 || /* or on its way back */
-		 (kind == RSK_ASK_DECIDE && rsk_central_in_grace(&o->c, o->now)))
+		 (kind == RSK_ASK_DECIDE && rsk_central_in_grace(c, o->now)))
 		rsk_ask_failed(a, o->now);
 	else {
 		if (kind == RSK_ASK_REPORT)
-			rsk_ask_hold(a, o->c.config.lost_ns);
+			rsk_ask_hold(a, c->config.lost_ns);
 		rsk_ask_answered(a, ids, answers, kind == RSK_ASK_DECIDE ? n_items : 0, o->now);
 	}
-	cr_assert(rsk_ask_validate(a) && rsk_central_validate(&o->c));
+	cr_assert(rsk_ask_validate(a) && rsk_central_validate(c));
 }
 
 static void start_node(struct world *o, size_t i)
@@ -261,6 +271,53 @@ static void start_node(struct world *o, size_t i)
 	mine.max_idle = 20;
 	memset(&o->nodes[i], 0, sizeof(o->nodes[i]));
 	rsk_ask_init(&o->nodes[i].a, &mine);
+	o->nodes[i].at = o->active;
+	o->nodes[i].role = o->role;
+}
+
+/* The role moves to the other agent; the nodes hear of it one after the other, within the grace. */
+static void move_role(struct world *o)
+{
+	o->active ^= 1;
+	o->role++;
+	rsk_central_take_over(&o->c[o->active], o->now);
+	for (size_t i = 0; i < NODES; i++)
+		o->nodes[i].turn_ns = o->now + 1 + roll(&o->dice, 100 * MS);
+}
+
+static void turn(struct world *o, size_t i)
+{
+	struct side *n = &o->nodes[i];
+
+	if (!n->turn_ns || o->now < n->turn_ns)
+		return;
+	if (roll(&o->dice, 4) == 0) { /* for a moment it knows of none */
+		rsk_ask_turn(&n->a, 0, o->now);
+		n->turn_ns = o->now + 1 + roll(&o->dice, 20 * MS);
+	} else {
+		rsk_ask_turn(&n->a, ++o->boots, o->now);
+		n->turn_ns = 0;
+		n->at = o->active;
+		n->role = o->role;
+	}
+	cr_assert(rsk_ask_validate(&n->a));
+}
+
+static void start_agent(struct world *o, size_t i)
+{
+	static const char text[] =
+		"services: [{name: web, ports: ['80'], limits: {sessions: 230}}]\n";
+	struct rsk_central_config many = central_config;
+
+	many.max_leases = 1000;
+	o->pma[i] = pma_of(text);
+	rsk_central_init(&o->c[i], &many, o->pma[i], o->now);
+}
+
+static void end_agent(struct world *o, size_t i)
+{
+	rsk_central_fini(&o->c[i]);
+	rsk_pma_free(o->pma[i]);
 }
 
 static void act(struct world *o, size_t i)
@@ -309,23 +366,22 @@ static uint32_t all_held(const struct world *o)
 
 Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 {
-	static const char text[] =
-		"services: [{name: web, ports: ['80'], limits: {sessions: 230}}]\n";
 	static struct world o;
-	struct rsk_central_config many = central_config;
 	uint32_t most = 0, calm = 0;
 
-	o = (struct world){ .dice = dice_seed("pma_link"), .pma = pma_of(text) };
-	many.max_leases = 1000;
-	rsk_central_init(&o.c, &many, o.pma, 0);
+	o = (struct world){ .dice = dice_seed("pma_link") };
+	for (size_t i = 0; i < 2; i++)
+		start_agent(&o, i);
 	for (size_t i = 0; i < NODES; i++)
 		start_node(&o, i);
 	for (int step = 0; step < 200000; step++) {
 		size_t i = roll(&o.dice, NODES);
 
 		o.now += roll(&o.dice, 2 * MS);
-		rsk_central_tick(&o.c, o.now);
+		for (size_t k = 0; k < 2; k++)
+			rsk_central_tick(&o.c[k], o.now);
 		rsk_ask_tick(&o.nodes[i].a, o.now);
+		turn(&o, i);
 		act(&o, i);
 		carry(&o, i);
 		if (roll(&o.dice, 20000) == 0) { /* a node dies */
@@ -333,11 +389,11 @@ Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 			start_node(&o, i);
 		}
 		if (roll(&o.dice, 10000) == 0) { /* the central agent dies */
-			rsk_central_fini(&o.c);
-			rsk_pma_free(o.pma);
-			o.pma = pma_of(text);
-			rsk_central_init(&o.c, &many, o.pma, o.now);
+			end_agent(&o, o.active);
+			start_agent(&o, o.active);
 		}
+		if (roll(&o.dice, 10000) == 0)
+			move_role(&o);
 		cr_assert_leq(all_held(&o), LIMIT, "step %d", step);
 		most = all_held(&o) > most ? all_held(&o) : most;
 		calm += all_held(&o) >= LIMIT - 20;
@@ -349,8 +405,10 @@ Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 	 */
 	for (int step = 0; step < 3000; step++) {
 		o.now += MS;
-		rsk_central_tick(&o.c, o.now);
+		for (size_t k = 0; k < 2; k++)
+			rsk_central_tick(&o.c[k], o.now);
 		for (size_t i = 0; i < NODES; i++) {
+			turn(&o, i);
 			rsk_ask_tick(&o.nodes[i].a, o.now);
 			for (size_t s = 0; s < SESSIONS; s++)
 				rsk_ask_released(&o.nodes[i].a, s + 1, o.now);
@@ -361,7 +419,9 @@ Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 		cr_assert(o.nodes[i].a.held == 0 && o.nodes[i].a.idle == 0);
 		rsk_ask_fini(&o.nodes[i].a);
 	}
-	cr_assert(o.c.n_grants == 0 && rsk_pma_validate(o.pma), "left over: %zu", o.c.n_grants);
-	rsk_central_fini(&o.c);
-	rsk_pma_free(o.pma);
+	for (size_t i = 0; i < 2; i++) {
+		cr_assert(o.c[i].n_grants == 0 && rsk_pma_validate(o.pma[i]), "left over: %zu",
+			  o.c[i].n_grants);
+		end_agent(&o, i);
+	}
 }

@@ -22,6 +22,20 @@
 	"{\"node\":\"a\",\"boot\":\"0123456789abcdef\",\"resume\":true,\"part\":0,\"last\":true,"  \
 	"\"load\":0,\"devices\":[],\"held\":[]}"
 
+#define BY_ROLE(role)                                                                              \
+	"{\"node\":\"a\",\"boot\":\"0123456789abcdef\",\"resume\":true,\"part\":0,\"last\":true,"  \
+	"\"load\":0,\"devices\":[],\"held\":[],\"role\":" role "}"
+
+static const char *const no_roles[] = { BY_ROLE("0"), BY_ROLE("-1"), BY_ROLE("\"5\""),
+					BY_ROLE("null"), BY_ROLE("5.0") };
+
+static uint64_t role_here;
+
+static uint64_t role(void *ctx)
+{
+	return role_here;
+}
+
 static const char text[] = "node: here\n"
 			   "rnics: [{name: one, addresses: [10.0.0.1]}]\n"
 			   "services: [{name: any, ports: [1-65535]}]\n";
@@ -31,6 +45,10 @@ static const char text[] = "node: here\n"
 uint64_t rsk_clock_ns(void)
 {
 	return 1000000000;
+}
+
+void rsk_say(const char *format, ...)
+{
 }
 
 static int fails; /* -errno of the next report; 0: none */
@@ -119,6 +137,24 @@ Test(pma_serve, without_memory)
 	cr_assert_eq(server.count.malformed, 1);
 	fails = 0;
 	cr_assert_eq(report(REPORT), HTTP_OK);
+	/* Who comes by a role is answered only while this agent has it; others always are. */
+	cr_assert_eq(report(BY_ROLE("5")), HTTP_SERVUNAVAIL);
+	server.role = role;
+	cr_assert_eq(report(BY_ROLE("5")), HTTP_SERVUNAVAIL);
+	server.central_agent.grace_until_ns = 0;
+	role_here = 5;
+	cr_assert_eq(report(BY_ROLE("5")), HTTP_OK);
+	cr_assert(rsk_central_in_grace(&server.central_agent, rsk_clock_ns()), "it takes over");
+	server.central_agent.grace_until_ns = 0;
+	cr_assert_eq(report(BY_ROLE("5")), HTTP_OK);
+	cr_assert(!rsk_central_in_grace(&server.central_agent, rsk_clock_ns()), "once");
+	cr_assert_eq(report(BY_ROLE("4")), HTTP_SERVUNAVAIL);
+	role_here = 0;
+	cr_assert_eq(report(BY_ROLE("5")), HTTP_SERVUNAVAIL);
+	cr_assert_eq(report(REPORT), HTTP_OK);
+	cr_assert_eq(server.count.stood_by, 4);
+	for (size_t i = 0; i < sizeof(no_roles) / sizeof(no_roles[0]); i++)
+		cr_assert_eq(report(no_roles[i]), HTTP_BADREQUEST, "%s", no_roles[i]);
 	rsk_pma_serve_close(&server);
 	rsk_pma_free(pma);
 	event_base_free(base);

@@ -102,13 +102,15 @@ static json_t *said_by(const struct rsk_pma_speaker *who)
 	char boot[17];
 
 	snprintf(boot, sizeof(boot), "%016" PRIx64, who->boot);
-	return json_pack("{s:s,s:s}", "node", who->node, "boot", boot);
+	return json_pack("{s:s,s:s,s:o*}", "node", who->node, "boot", boot, "role",
+			 who->role ? json_integer((json_int_t)who->role) : NULL);
 }
 
 static bool speaker_of(json_t *body, struct rsk_pma_speaker *who)
 {
 	const json_t *node = json_object_get(body, "node"), *boot = json_object_get(body, "boot");
 	const char *text = json_string_value(boot);
+	struct number role = { "role", INT64_MAX, 0 };
 	char *end;
 
 	who->node = json_string_value(node);
@@ -116,6 +118,9 @@ static bool speaker_of(json_t *body, struct rsk_pma_speaker *who)
 	    strspn(text, "0123456789abcdef") != 16 || text[16])
 		return false;
 	who->boot = strtoull(text, &end, 16);
+	if (json_object_get(body, "role") && (!numbers_of(body, &role, 1) || !role.value))
+		return false;
+	who->role = (uint64_t)role.value;
 	return true;
 }
 
@@ -201,7 +206,7 @@ json_t *rsk_pma_json_questions(const struct rsk_pma_speaker *who, const struct r
 int rsk_pma_json_take_questions(json_t *body, struct rsk_pma_speaker *who,
 				struct rsk_ask_item items[static RSK_ASK_BATCH])
 {
-	static const char *const keys[] = { "node", "boot", "questions", NULL };
+	static const char *const keys[] = { "node", "boot", "role", "questions", NULL };
 	json_t *list, *q;
 	size_t i;
 
@@ -332,7 +337,7 @@ json_t *rsk_pma_json_ids(const struct rsk_pma_speaker *who, const struct rsk_ask
 int rsk_pma_json_take_ids(json_t *body, struct rsk_pma_speaker *who,
 			  uint64_t ids[static RSK_ASK_IDS])
 {
-	static const char *const keys[] = { "node", "boot", "ids", NULL };
+	static const char *const keys[] = { "node", "boot", "role", "ids", NULL };
 	json_t *list, *v;
 	size_t i;
 
@@ -442,8 +447,8 @@ json_t *rsk_pma_json_report(const struct rsk_pma_speaker *who, bool resume, uint
 
 int rsk_pma_json_take_report(json_t *body, struct rsk_pma_speaker *who, struct rsk_pma_report *out)
 {
-	static const char *const keys[] = { "node", "boot",    "resume", "part", "last",
-					    "load", "devices", "held",	 NULL };
+	static const char *const keys[] = { "node", "boot", "role",    "resume", "part",
+					    "last", "load", "devices", "held",	 NULL };
 	const json_t *resume = json_object_get(body, "resume"),
 		     *last = json_object_get(body, "last"), *load = json_object_get(body, "load");
 	json_t *devices = list_of(body, "devices", RSK_CENTRAL_DEVICES), *o;

@@ -6,7 +6,8 @@
  * allowed. Messages with other fields need another version in the path. Pure. pma_link.c and
  * pma_serve.c call it.
  *
- *	all:		{"node": NAME, "boot": 16 hexadecimal digits, ...}
+ *	all:		{"node": NAME, "boot": 16 hexadecimal digits, "role"?, ...}; "role": the
+ *			revision of the role in etcd by which the node has found the agent
  *	decide:		"questions": [{"id", "side": "cp"|"ap", "cp", "ap", "port", "one", "user"?,
  *			"at"?}]
  *			-> "answers": [{"id", "verdict", "rule", "device", "ip"?, "port", "pm_time",
@@ -32,6 +33,7 @@
 struct rsk_pma_speaker {
 	const char *node;
 	uint64_t boot;
+	uint64_t role; /* 0: it asks at an address that its configuration names */
 };
 
 /* Parses @n bytes. NULL: not JSON, or too long. The caller frees the result. */

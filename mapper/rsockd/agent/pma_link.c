@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "pma_json.h"
+#include "random.h"
 
 static const char *const paths[] = {
 	[RSK_ASK_REPORT] = "/v1/pma/report",
@@ -140,7 +141,7 @@ static json_t *report(struct rsk_pma_link *l, const struct rsk_pma_speaker *who,
 static json_t *message(struct rsk_pma_link *l, enum rsk_ask_kind kind, size_t n, bool resume,
 		       bool last)
 {
-	const struct rsk_pma_speaker who = { l->node_text, l->ask.config.boot };
+	const struct rsk_pma_speaker who = { l->node_text, l->ask.config.boot, l->role };
 
 	if (kind == RSK_ASK_REPORT)
 		return report(l, &who, n, resume, last);
@@ -251,6 +252,27 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 /* ---- start and end ---- */
 
+static void set_agent(struct rsk_pma_link *l, const struct rsk_pm_addr *to)
+{
+	l->central_agent = *to;
+	inet_ntop(to->ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET, to->ip, l->host, sizeof(l->host));
+}
+
+void rsk_pma_link_turn(struct rsk_pma_link *l, const struct rsk_pm_addr *to, uint64_t role)
+{
+	static const struct rsk_pm_addr none = { .ipv = RSK_PM_IPV4 };
+	uint64_t boot = 0;
+
+	hang_up(l);
+	event_del(l->overdue);
+	set_agent(l, to ? to : &none);
+	l->role = to ? role : 0;
+	while (to && !boot)
+		boot = rsk_random_u64();
+	rsk_ask_turn(&l->ask, boot, rsk_clock_ns());
+	rsk_pma_link_arm(l);
+}
+
 int rsk_pma_link_open(struct rsk_pma_link *l, struct event_base *base, struct rsk_pma *pma,
 		      struct rsk_load *load, const struct rsk_conf_pma *conf, struct rsk_tls *tls,
 		      const char *node)
@@ -260,18 +282,19 @@ int rsk_pma_link_open(struct rsk_pma_link *l, struct event_base *base, struct rs
 				    .load = load,
 				    .tls = tls,
 				    .mode = conf->mode,
-				    .local_if_silent = conf->local_if_silent,
-				    .central_agent = conf->central };
+				    .local_if_silent = conf->local_if_silent };
 	snprintf(l->node_text, sizeof(l->node_text), "%s", node);
-	inet_ntop(conf->central.ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET, conf->central.ip, l->host,
-		  sizeof(l->host));
+	set_agent(l, &conf->central);
 	rsk_ask_init(&l->ask, &conf->ask);
 	l->items = calloc(RSK_ASK_IDS, sizeof(*l->items));
 	l->timer = evtimer_new(base, on_timer, l);
 	l->overdue = evtimer_new(base, on_overdue, l);
 	if (!l->items || !l->timer || !l->overdue)
 		return -ENOMEM;
-	rsk_pma_link_arm(l);
+	if (conf->central.port)
+		rsk_pma_link_arm(l);
+	else
+		rsk_pma_link_turn(l, NULL, 0);
 	return 0;
 }
 

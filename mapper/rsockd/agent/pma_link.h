@@ -26,7 +26,8 @@ struct rsk_pma_link {
 	bool local_if_silent;
 	char node_text[RSK_ASK_NAME];
 	char host[48];
-	struct rsk_pm_addr central_agent;
+	struct rsk_pm_addr central_agent; /* port 0: there is none */
+	uint64_t role; /* by which it was found; 0: the configuration names it, or there is none */
 	struct rsk_tls *tls; /* borrowed; NULL: without */
 	struct evhttp_connection *connection;
 	bool is_over;		      /* the connection was closed; TLS cannot begin again on it */
@@ -36,13 +37,20 @@ struct rsk_pma_link {
 };
 
 /*
- * @conf names a central agent; @node is copied; @load and @tls (or NULL) are borrowed. Returns 0 or
+ * @conf names a central agent, or says that one is found by its role: then there is none to ask
+ * until rsk_pma_link_turn(). @node is copied; @load and @tls (or NULL) are borrowed. Returns 0 or
  * -ENOMEM.
  */
 int rsk_pma_link_open(struct rsk_pma_link *l, struct event_base *base, struct rsk_pma *pma,
 		      struct rsk_load *load, const struct rsk_conf_pma *conf, struct rsk_tls *tls,
 		      const char *node);
 void rsk_pma_link_close(struct rsk_pma_link *l);
+
+/*
+ * Turns to the agent at that address, which has the role of that revision; NULL: to none, as if it
+ * were silent. What is under way is not waited for. Not called by the link's own callbacks.
+ */
+void rsk_pma_link_turn(struct rsk_pma_link *l, const struct rsk_pm_addr *to, uint64_t role);
 
 /* Sends what is due and sets the timer. Called after each input to the state machine. */
 void rsk_pma_link_arm(struct rsk_pma_link *l);

@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "pma_json.h"
+#include "say.h"
 
 #define HEADERS_MOST 8192
 #define IDLE_S 5 /* plus twice the time for which a node may be silent */
@@ -17,6 +18,7 @@
 enum {
 	UNKNOWN_NODE = 409,
 	FORBIDDEN = 403,
+	STANDS_BY = 421, /* sent as 503 */
 };
 
 /* Takes the reference of @body. */
@@ -65,18 +67,42 @@ static bool is_allowed(const struct rsk_pma_serve *s, struct evhttp_request *req
 	return conn && may_ask(s, bufferevent_getfd(evhttp_connection_get_bufferevent(conn)));
 }
 
+static void arm(struct rsk_pma_serve *s);
+
+void rsk_pma_serve_look(struct rsk_pma_serve *s)
+{
+	uint64_t role = s->http && s->role ? s->role(s->ctx) : 0;
+
+	if (role && role != s->last_role) {
+		rsk_central_take_over(&s->central_agent, rsk_clock_ns());
+		arm(s);
+	}
+	if (!role != !s->last_role)
+		rsk_say("this daemon is %s the central policy agent of the cluster",
+			role ? "now" : "not any more");
+	s->last_role = role;
+}
+
 /*
- * A host of the list may speak for any node; with TLS, only for one that its certificate names.
- * False: sets *status.
+ * A host of the list may speak for any node; with TLS, only for one that its certificate names. Who
+ * has found this agent by a role is answered only while this agent has that one, since otherwise
+ * another agent may be at work. False: sets *status.
  */
-static bool may_speak(const struct rsk_pma_serve *s, struct evhttp_request *req, const char *node,
-		      int *status)
+static bool may_speak(struct rsk_pma_serve *s, struct evhttp_request *req,
+		      const struct rsk_pma_speaker *who, int *status)
 {
 	struct evhttp_connection *conn = evhttp_request_get_connection(req);
 
-	if (!s->tls || (conn && rsk_tls_names(evhttp_connection_get_bufferevent(conn), node)))
+	if (s->tls &&
+	    (!conn || !rsk_tls_names(evhttp_connection_get_bufferevent(conn), who->node))) {
+		*status = FORBIDDEN;
+		return false;
+	}
+	rsk_pma_serve_look(s);
+	if (!who->role || who->role == s->last_role)
 		return true;
-	*status = FORBIDDEN;
+	s->count.stood_by++;
+	*status = STANDS_BY;
 	return false;
 }
 
@@ -93,7 +119,7 @@ static json_t *take_decide(struct rsk_pma_serve *s, struct evhttp_request *req, 
 	struct rsk_pma_speaker who;
 	int n = rsk_pma_json_take_questions(body, &who, items);
 
-	if (n < 0 || !may_speak(s, req, who.node, status))
+	if (n < 0 || !may_speak(s, req, &who, status))
 		return NULL;
 	*status = UNKNOWN_NODE;
 	node = rsk_central_find(&s->central_agent, who.node, who.boot);
@@ -118,7 +144,7 @@ static json_t *take_ids(struct rsk_pma_serve *s, struct evhttp_request *req, jso
 	struct rsk_pma_speaker who;
 	int n = rsk_pma_json_take_ids(body, &who, ids);
 
-	if (n < 0 || !may_speak(s, req, who.node, status))
+	if (n < 0 || !may_speak(s, req, &who, status))
 		return NULL;
 	*status = UNKNOWN_NODE;
 	node = rsk_central_find(&s->central_agent, who.node, who.boot);
@@ -154,7 +180,7 @@ static json_t *take_report(struct rsk_pma_serve *s, struct evhttp_request *req, 
 		*status = HTTP_INTERNAL;
 	if (n < 0)
 		return NULL;
-	if (!may_speak(s, req, who.node, status)) {
+	if (!may_speak(s, req, &who, status)) {
 		free(r.devices);
 		return NULL;
 	}
@@ -246,6 +272,8 @@ static void on_message(struct evhttp_request *req, void *arg)
 		refuse(req, status, "say first what is held");
 	else if (status == HTTP_SERVUNAVAIL)
 		refuse(req, status, "nodes are still telling what they hold");
+	else if (status == STANDS_BY)
+		refuse(req, HTTP_SERVUNAVAIL, "this agent does not have that role");
 	else if (status == HTTP_INTERNAL)
 		refuse(req, status, "no memory");
 	else
