@@ -55,7 +55,8 @@ struct rsk_conf_pma {
 	size_t n_listen;
 	struct rsk_conf_prefix *allow; /* the agents that may ask */
 	size_t n_allow;
-	struct rsk_pm_addr central; /* the agent that we ask; port 0: none */
+	struct rsk_pm_addr central; /* the agent that we ask; port 0: none, or the next one */
+	bool central_by_role;	    /* the agent that has that role in the cluster */
 	struct rsk_conf_tls tls;    /* for both; all of them, or none: without TLS */
 	enum rsk_conf_pma_mode mode;
 	/* If the central agent does not answer: decide locally; else deny */
@@ -86,7 +87,15 @@ struct rsk_conf_cluster {
 	bool redirect;
 	/* The endpoints are asked in the order of the list, and not in one of this daemon's own */
 	bool is_listed;
+	/* At which others reach what this host has a role for; its port is 0; ipv 0: not given */
+	struct rsk_pm_addr address;
 };
+
+/* Whether there is a central agent to ask, in whichever way it is found. */
+static inline bool rsk_conf_pma_asks(const struct rsk_conf_pma *p)
+{
+	return p->central.port || p->central_by_role;
+}
 
 #define RSK_CONF_ANY_USER UINT32_MAX
 
@@ -109,7 +118,9 @@ struct rsk_conf_daemon {
 	struct rsk_pm_addr *listen;
 	size_t n_listen;
 	struct rsk_pm_addr metrics;
-	struct rsk_pm_addr central; /* the PMSP to ask, instead of the AP's host */
+	/* The PMSP to ask, instead of the AP's host; or those that have the role in the cluster */
+	struct rsk_pm_addr central;
+	bool central_by_role;
 	/* The kernel decides which RNICs of this node are present */
 	bool watch_devices;
 	/* RNICs are discovered, because the file names none */

@@ -70,6 +70,9 @@ int rsk_conf_take_ranges(struct rsk_conf_build *b, const char *where, const char
 /* IP:port; NULL: *out is unchanged. */
 int rsk_conf_take_addr(struct rsk_conf_build *b, const char *where, const char *text,
 		       struct rsk_pm_addr *out);
+/* The same, or "cluster": *by_role. */
+int rsk_conf_take_central(struct rsk_conf_build *b, const char *where, const char *text,
+			  struct rsk_pm_addr *out, bool *by_role);
 /* Converts a user's name or number. Returns 0 or -EINVAL. Reads the system's list of users. */
 int rsk_conf_user(const char *name, uint32_t *uid);
 int rsk_conf_take_limits(struct rsk_conf_build *b, const char *where,

@@ -104,6 +104,16 @@ static int take_expire(struct rsk_conf_build *b, const char *text, struct rsk_co
 			     365 * 24 * HOUR_NS, &k->expire_ns);
 }
 
+static int take_address(struct rsk_conf_build *b, const char *text, struct rsk_conf_cluster *k)
+{
+	if (!text)
+		return 0;
+	if (rsk_conf_ip(text, &k->address) < 0 || !rsk_pm_addr_is_for_others(&k->address))
+		return rsk_conf_wrong(b, "cluster.address",
+				      "\"%s\" is not an address that other hosts can reach", text);
+	return 0;
+}
+
 static int check(struct rsk_conf_build *b, const struct rsk_conf_cluster *k)
 {
 	bool all_tls = true, any_tls = false;
@@ -163,6 +173,8 @@ int rsk_conf_build_cluster(struct rsk_conf_build *b)
 	if (rc == 0)
 		rc = rsk_conf_take(b, "cluster", "lease", raw->lease, RSK_CONF_TIME, 2 * SECOND_NS,
 				   600 * SECOND_NS, &k->lease_ns);
+	if (rc == 0)
+		rc = take_address(b, raw->address, k);
 	if (rc == 0)
 		rc = take_expire(b, raw->expire, k);
 	if (rc == 0)

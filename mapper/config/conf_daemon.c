@@ -70,6 +70,13 @@ int rsk_conf_take_addr(struct rsk_conf_build *b, const char *where, const char *
 	return 0;
 }
 
+int rsk_conf_take_central(struct rsk_conf_build *b, const char *where, const char *text,
+			  struct rsk_pm_addr *out, bool *by_role)
+{
+	*by_role = text && strcmp(text, "cluster") == 0;
+	return *by_role ? 0 : rsk_conf_take_addr(b, where, text, out);
+}
+
 static int take_listen(struct rsk_conf_build *b)
 {
 	static char v4[] = "0.0.0.0:3935", v6[] = "[::]:3935";
@@ -179,6 +186,8 @@ static int check_machines(struct rsk_conf_build *b)
 	if (d->client.cache.rto_least_ns > d->client.cache.rto_most_ns ||
 	    d->client.cache.rto_first_ns > d->client.cache.rto_most_ns)
 		return rsk_conf_wrong(b, "client", "rto-most: less than rto-least or rto-first");
+	if (d->central_by_role && !b->raw->cluster)
+		return rsk_conf_wrong(b, "client", "central: cluster: there is no cluster");
 	if (d->pmsp.resend_ns > d->pmsp.accept_ns)
 		return rsk_conf_wrong(b, "pmsp", "resend-time: longer than accept-time");
 	return 0;
@@ -290,7 +299,8 @@ int rsk_conf_build_daemon(struct rsk_conf_build *b)
 		rc = take_rows(b, "pmsp", pmsp_rows, sizeof(pmsp_rows) / sizeof(pmsp_rows[0]),
 			       raw->pmsp, &d->pmsp);
 	if (rc == 0 && raw->client)
-		rc = rsk_conf_take_addr(b, "client.central", raw->client->central, &d->central);
+		rc = rsk_conf_take_central(b, "client.central", raw->client->central, &d->central,
+					   &d->central_by_role);
 	if (rc == 0 && raw->client)
 		rc = take_rows(b, "client", client_rows,
 			       sizeof(client_rows) / sizeof(client_rows[0]), raw->client,

@@ -35,11 +35,16 @@ static int check(struct rsk_conf_build *b)
 		return rsk_conf_wrong(b, "pma", "listen: nobody may ask without allow");
 	if (b->raw->pma && b->raw->pma->tls && (!p->tls.ca || !p->tls.certificate || !p->tls.key))
 		return rsk_conf_wrong(b, "pma", "tls: ca, certificate and key are needed");
-	if (p->mode != RSK_CONF_PMA_LOCAL && !p->central.port)
+	if (p->central_by_role && !b->raw->cluster)
+		return rsk_conf_wrong(b, "pma", "central: cluster: there is no cluster");
+	/* It would ask itself as soon as it has the role, and book each session twice. */
+	if (p->central_by_role && p->n_listen)
+		return rsk_conf_wrong(b, "pma", "central: cluster: not together with listen");
+	if (p->mode != RSK_CONF_PMA_LOCAL && !rsk_conf_pma_asks(p))
 		return rsk_conf_wrong(b, "pma", "mode: there is no central to ask");
 	if (p->mode != RSK_CONF_PMA_LOCAL && p->ask.timeout_ns > d->pmsp.ask_ns)
 		return rsk_conf_wrong(b, "pma", "timeout: longer than pmsp.ask-time");
-	if (p->central.port && strlen(d->node) >= RSK_ASK_NAME)
+	if (rsk_conf_pma_asks(p) && strlen(d->node) >= RSK_ASK_NAME)
 		return rsk_conf_wrong(b, "node", "longer than %d bytes, which pma.central takes",
 				      RSK_ASK_NAME - 1);
 	return 0;
@@ -60,7 +65,8 @@ int rsk_conf_build_pma(struct rsk_conf_build *b)
 	if (rc == 0)
 		rc = rsk_conf_take_prefixes(b, "pma", "allow", &raw->allow, &p->allow, &p->n_allow);
 	if (rc == 0)
-		rc = rsk_conf_take_addr(b, "pma.central", raw->central, &p->central);
+		rc = rsk_conf_take_central(b, "pma.central", raw->central, &p->central,
+					   &p->central_by_role);
 	if (rc == 0)
 		rc = rsk_conf_take_text(b, "pma", "tls.ca", tls->ca, true, &p->tls.ca);
 	if (rc == 0)
@@ -77,7 +83,7 @@ int rsk_conf_build_pma(struct rsk_conf_build *b)
 	if (rc < 0)
 		return rc;
 	/* The default, if a central agent is named, is to need its consent as well. */
-	p->mode = p->central.port ? RSK_CONF_PMA_BOTH : RSK_CONF_PMA_LOCAL;
+	p->mode = rsk_conf_pma_asks(p) ? RSK_CONF_PMA_BOTH : RSK_CONF_PMA_LOCAL;
 	if (raw->mode)
 		p->mode = (enum rsk_conf_pma_mode)(raw->mode - 1);
 	p->local_if_silent = raw->local_if_silent;

@@ -267,6 +267,7 @@ static const cyaml_schema_field_t cluster_fields[] = {
 	TEXT("lease", K, lease),
 	TEXT("expire", K, expire),
 	TEXT("history", K, history),
+	TEXT("address", K, address),
 	FLAG("redirect", K, redirect),
 	CYAML_FIELD_ENUM("order", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, K, is_listed, orders,
 			 CYAML_ARRAY_LEN(orders)),

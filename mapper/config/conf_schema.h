@@ -155,7 +155,7 @@ struct rsk_raw_pma {
 
 struct rsk_raw_cluster {
 	struct rsk_raw_list etcd;
-	char *prefix, *user, *password_file, *timeout, *lease, *expire, *history;
+	char *prefix, *user, *password_file, *timeout, *lease, *expire, *history, *address;
 	enum rsk_raw_bool redirect;
 	bool is_listed;
 	struct rsk_raw_tls *tls;

@@ -76,3 +76,17 @@ const char *rsk_pm_ip_text(uint8_t ipv, const uint8_t ip[static 16],
 {
 	return inet_ntop(ipv == RSK_PM_IPV6 ? AF_INET6 : AF_INET, ip, text, RSK_PM_IP_TEXT);
 }
+
+bool rsk_pm_addr_is_for_others(const struct rsk_pm_addr *a)
+{
+	static const uint8_t zero[16];
+
+	if (memcmp(a->ip, zero, 16) == 0)
+		return false;
+	if (a->ipv == RSK_PM_IPV4) /* 0/8, 127/8, 169.254/16, 224/3 */
+		return a->ip[0] != 0 && a->ip[0] != 127 && a->ip[0] < 224 &&
+		       (a->ip[0] != 169 || a->ip[1] != 254);
+	/* ::1, ff00::/8, fe80::/10 */
+	return memcmp(a->ip, zero, 15) != 0 && a->ip[0] != 0xff &&
+	       (a->ip[0] != 0xfe || (a->ip[1] & 0xc0) != 0x80);
+}

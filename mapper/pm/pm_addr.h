@@ -47,6 +47,12 @@ int rsk_pm_addr_of_fd(int fd, struct rsk_pm_addr *out);
  */
 int rsk_pm_addr_of_peer(int fd, struct rsk_pm_addr *out);
 
+/*
+ * True if other hosts can reach the address: not all zero, of the loopback device, of a link only,
+ * multicast or broadcast.
+ */
+bool rsk_pm_addr_is_for_others(const struct rsk_pm_addr *a);
+
 /* "10.0.0.1", "fe80::1", without the port; returns @text. */
 #define RSK_PM_IP_TEXT 46
 const char *rsk_pm_ip_text(uint8_t ipv, const uint8_t ip[static 16],

@@ -197,7 +197,8 @@ static int open_machines(struct rsk_daemon *d)
 				       .pmsp = &d->pmsp,
 				       .after = on_batch,
 				       .ctx = d };
-	rsk_agent_ask_init(&d->agent.ask, d->pma, d->settings.pma.central.port ? &d->link : NULL);
+	rsk_agent_ask_init(&d->agent.ask, d->pma,
+			   rsk_conf_pma_asks(&d->settings.pma) ? &d->link : NULL);
 	rc = rsk_load_open(&d->load);
 	if (rc == 0)
 		rc = rsk_traffic_open(&d->traffic, d->base, d->pma, &d->devices);
@@ -206,9 +207,12 @@ static int open_machines(struct rsk_daemon *d)
 	if (rc < 0)
 		return rc;
 	rsk_pm_client_init(&d->client, &d->settings.client, &client_ops, d);
-	d->maps = (struct rsk_map_client){
-		.agent = &d->agent, .client = &d->client, .udp = &d->ask, .settings = &d->settings
-	};
+	d->maps = (struct rsk_map_client){ .agent = &d->agent,
+					   .client = &d->client,
+					   .udp = &d->ask,
+					   .settings = &d->settings,
+					   .central = rsk_daemon_central_pmsp,
+					   .ctx = d };
 	rc = rsk_udp_init(&d->serve, d->base, serve_prepare, serve_take, on_batch, d);
 	return rc < 0 ? rc : rsk_udp_init(&d->ask, d->base, NULL, ask_take, on_batch, d);
 }
@@ -224,7 +228,7 @@ static int open_pma(struct rsk_daemon *d, char *error, size_t n)
 	struct rsk_conf_pma *pma = &d->settings.pma;
 	int rc = 0;
 
-	if (pma->tls.ca && (pma->n_listen || pma->central.port)) {
+	if (pma->tls.ca && (pma->n_listen || rsk_conf_pma_asks(pma))) {
 		char why[512];
 
 		d->tls = rsk_tls_new(&pma->tls, why, sizeof(why));
@@ -237,8 +241,10 @@ static int open_pma(struct rsk_daemon *d, char *error, size_t n)
 		rc = rsk_pma_serve_open(&d->serve_pma, d->base, d->pma, pma, d->tls, on_batch, d);
 	if (rc < 0)
 		return fail(error, n, rc, "pma.listen", "");
+	if (pma->n_listen && d->settings.cluster.n_endpoints)
+		d->serve_pma.role = rsk_daemon_agent_role;
 	pma->ask.boot = rsk_random_u64();
-	if (pma->central.port)
+	if (rsk_conf_pma_asks(pma))
 		rc = rsk_pma_link_open(&d->link, d->base, d->pma, &d->load, pma, d->tls,
 				       d->settings.node);
 	return rc < 0 ? fail(error, n, rc, "pma.central", "") : 0;
@@ -356,7 +362,7 @@ static int open_cluster(struct rsk_daemon *d, char *error, size_t n)
 	if (!d->settings.cluster.n_endpoints)
 		return 0;
 	d->cluster = rsk_cluster_open(d->base, &d->disk, &d->settings, &from, rsk_daemon_document,
-				      d, why, sizeof(why));
+				      rsk_daemon_roles, d, why, sizeof(why));
 	if (!d->cluster) {
 		snprintf(error, n, "the cluster: %s", why);
 		return -EIO;
@@ -420,6 +426,7 @@ void rsk_daemon_close(struct rsk_daemon *d)
 	rsk_api_close(d);
 	rsk_disk_stop(&d->disk);
 	rsk_cluster_close(d->cluster);
+	d->cluster = NULL;
 	rsk_agent_fini(&d->agent);
 	rsk_pma_link_close(&d->link);
 	rsk_pma_serve_close(&d->serve_pma);

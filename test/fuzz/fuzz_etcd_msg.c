@@ -2,8 +2,8 @@
 /*
  * fuzz_etcd_msg.c - fuzzes what etcd says with any bytes: the stream of objects is split, and each
  * object is converted as every kind of answer; and the bytes are the key and the value of a
- * member's entry and of an entry of services. What is accepted is whole; what is refused leaves
- * nothing behind.
+ * member's entry, of an entry of services, and of one of a role. What is accepted is whole; what is
+ * refused leaves nothing behind.
  */
 #include "etcd_msg.h"
 
@@ -13,6 +13,7 @@
 
 #include "base64.h"
 #include "member_json.h"
+#include "roles_table.h"
 #include "services_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -140,7 +141,7 @@ static void require_services(void *ctx, const char *name, enum rsk_services_kind
 		require_text(s->device, sizeof(s->device));
 		require_text(s->since, sizeof(s->since));
 		require(s->at.port && s->at.ipv == s->rdma.ipv);
-		require(rsk_service_is_for_others(&s->at) && rsk_service_is_for_others(&s->rdma));
+		require(rsk_pm_addr_is_for_others(&s->at) && rsk_pm_addr_is_for_others(&s->rdma));
 	}
 	if (kind == RSK_SERVICES_READABLE)
 		require_same(e);
@@ -158,7 +159,7 @@ static void read_services(const char *bytes, size_t size)
 
 	require(rsk_services_table_put(&t, &kv) == 0);
 	require(rsk_services_table_validate(&t));
-	require(!rsk_services_table_find(&t, &req, &pmsp) || rsk_service_is_for_others(&pmsp));
+	require(!rsk_services_table_find(&t, &req, &pmsp) || rsk_pm_addr_is_for_others(&pmsp));
 	kv = (struct rsk_etcd_kv){ .key = (char *)bytes, .key_bytes = size, .value = nothing };
 	require(rsk_services_table_put(&t, &kv) == 0);
 	require(rsk_services_table_validate(&t));
@@ -167,6 +168,41 @@ static void read_services(const char *bytes, size_t size)
 	require(rsk_services_table_put(&t, &kv) == 0);
 	rsk_services_table_fini(&t);
 	require(rsk_services_table_validate(&t));
+}
+
+static void read_roles(const char *bytes, size_t size)
+{
+	struct rsk_roles_table t = { .head = 2 };
+	char key[] = "r/pma/x", nothing[] = "";
+	struct rsk_etcd_kv kv = { .key = key,
+				  .key_bytes = sizeof(key) - 1,
+				  .value = (char *)bytes,
+				  .value_bytes = size,
+				  .lease = 1 };
+	const struct rsk_roles_entry *e;
+
+	require(rsk_roles_table_put(&t, &kv) == 0);
+	require(rsk_roles_table_validate(&t));
+	e = rsk_roles_table_agent(&t);
+	if (e) {
+		char *text = rsk_role_text(&e->role);
+		struct rsk_role again;
+
+		require(text && e->role.at.port && strcmp(e->role.node, "x") == 0);
+		kv.value = text;
+		kv.value_bytes = strlen(text);
+		require(rsk_role_take(&kv, 2, &again) == 0);
+		require(rsk_pm_addr_equal(&again.at, &e->role.at));
+		free(text);
+	}
+	kv = (struct rsk_etcd_kv){
+		.key = (char *)bytes, .key_bytes = size, .value = nothing, .lease = 1
+	};
+	require(rsk_roles_table_put(&t, &kv) == 0);
+	require(rsk_roles_table_validate(&t));
+	kv.is_deleted = true;
+	require(rsk_roles_table_put(&t, &kv) == 0);
+	rsk_roles_table_fini(&t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -197,6 +233,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(n >= 0 || n == -EPROTO);
 	read_entry(bytes, size);
 	read_services(bytes, size);
+	read_roles(bytes, size);
 	text = rsk_base64_encode(data, size);
 	back = text ? rsk_base64_decode(text, &taken) : NULL;
 	require(back && taken == size && memcmp(back, data, size) == 0);

@@ -39,13 +39,14 @@ static void refused(const char *own, const char *document, const char *why)
 
 Test(conf_cluster, section)
 {
-	struct rsk_conf *c = both("cluster: {etcd: ['https://10.0.0.7:2379', "
-				  "'https://[fd00::7]:1', 'https://etcd-1.x:65535'],\n"
-				  " prefix: /rsock/prod, user: u, password-file: /p, timeout: 3s,\n"
-				  " lease: 2500ms, expire: 90s, history: 7, redirect: yes,\n"
-				  " order: listed,\n"
-				  " tls: {ca: /ca, certificate: /c, key: /k}}\n",
-				  NULL);
+	struct rsk_conf *c =
+		both("cluster: {etcd: ['https://10.0.0.7:2379', "
+		     "'https://[fd00::7]:1', 'https://etcd-1.x:65535'],\n"
+		     " prefix: /rsock/prod, user: u, password-file: /p, timeout: 3s,\n"
+		     " lease: 2500ms, expire: 90s, history: 7, redirect: yes, address: 10.0.0.8,\n"
+		     " order: listed,\n"
+		     " tls: {ca: /ca, certificate: /c, key: /k}}\n",
+		     NULL);
 	const struct rsk_conf_cluster *k = &c->daemon.cluster;
 
 	cr_assert_eq(k->n_endpoints, 3);
@@ -65,6 +66,7 @@ Test(conf_cluster, section)
 	cr_assert_eq(k->lease_ns, 3000000000); /* whole seconds, rounded up */
 	cr_assert_eq(k->expire_ns, 90000000000);
 	cr_assert_eq(k->history_most, 7);
+	cr_assert(k->address.ipv == 4 && k->address.ip[3] == 8);
 	cr_assert(k->redirect && k->is_listed);
 	rsk_conf_free(c);
 	c = both("cluster: {etcd: ['http://127.0.0.1:2379']}", NULL);
@@ -125,6 +127,11 @@ Test(conf_cluster, what_is_wrong_with_the_section)
 		{ AT "lease: 1s}", "cluster: lease: \"1s\" is not within" },
 		{ AT "lease: 11min}", "cluster: lease: " },
 		{ AT "order: first}", "order" },
+		{ AT "address: here}", "cluster.address: \"here\" is not an address" },
+		{ AT "address: 0.0.0.0}", "cluster.address: \"0.0.0.0\" is not an address" },
+		{ AT "address: 127.0.0.1}", "cluster.address: " },
+		{ AT "address: 'ff02::1'}", "cluster.address: " },
+		{ AT "address: '10.0.0.1:1'}", "cluster.address: " },
 		{ AT "history: 0}", "cluster: history: \"0\" is not within" },
 		{ AT "history: 1001}", "cluster: history: " },
 		{ AT "expire: 1s}", "cluster: expire: \"1s\" is not within" },
@@ -217,4 +224,16 @@ Test(conf_cluster, own_aggregates_are_strict)
 {
 	refused("aggregates: [{address: 10.9.0.1, over: [r9]}]", "services: []",
 		"over: there is no RNIC");
+}
+
+Test(conf_cluster, central_agents_by_role)
+{
+	struct rsk_conf *c = both("cluster: {etcd: ['http://127.0.0.1:2379']}\n"
+				  "client: {central: cluster}\npma: {central: cluster}",
+				  NULL);
+
+	cr_assert(c->daemon.central_by_role && !c->daemon.central.port);
+	cr_assert(c->daemon.pma.central_by_role && rsk_conf_pma_asks(&c->daemon.pma));
+	cr_assert_eq(c->daemon.pma.mode, RSK_CONF_PMA_BOTH, "the default is as with an address");
+	rsk_conf_free(c);
 }

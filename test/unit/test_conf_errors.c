@@ -42,6 +42,11 @@ static const struct {
 	{ "pma: {listen: ['10.0.0.1']}", "pma.listen: \"10.0.0.1\" is not IP:port" },
 	{ "pma: {allow: [10.0.0.1/8]}", "pma: allow: " },
 	{ "pma: {central: here}", "pma.central: " },
+	{ "client: {central: cluster}", "client: central: cluster: there is no cluster" },
+	{ "pma: {central: cluster}", "pma: central: cluster: there is no cluster" },
+	{ "cluster: {etcd: ['http://10.0.0.1:1']}\n"
+	  "pma: {central: cluster, listen: ['10.0.0.1:1'], allow: [10.0.0.0/8]}",
+	  "pma: central: cluster: not together with listen" },
 	{ "pma: {mode: both}", "pma: mode: there is no central to ask" },
 	{ "pma: {mode: no}", "near: " },
 	{ "pma: {central: '10.0.0.1:1', timeout: 3s}", "pma: timeout: longer than pmsp.ask-time" },

@@ -135,7 +135,7 @@ Test(services_table, addresses_for_others)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct rsk_pm_addr a = address(rows[i].ip, 1);
 
-		cr_expect_eq(rsk_service_is_for_others(&a), rows[i].is, "%s", rows[i].ip);
+		cr_expect_eq(rsk_pm_addr_is_for_others(&a), rows[i].is, "%s", rows[i].ip);
 	}
 }
 

@@ -2,7 +2,8 @@
 /*
  * cmd_policy.c - rsock policy: checks a configuration file; shows what rsockd decides and why,
  * and what it has promised; makes rsockd read its configuration again. policy_cluster.c has the
- * parts about the cluster's document, policy_members.c and policy_services.c those about its hosts.
+ * parts about the cluster's document, policy_members.c, policy_services.c and policy_roles.c those
+ * about its hosts.
  */
 #include <string.h>
 
@@ -158,6 +159,7 @@ static const struct {
 	{ "rollback", policy_rollback },
 	{ "members", policy_members },
 	{ "services", policy_services },
+	{ "roles", policy_roles },
 };
 
 static int run(const struct command *self, int argc, char **argv)
@@ -188,14 +190,14 @@ static int run(const struct command *self, int argc, char **argv)
 		if (strcmp(q.words[0], parts[i].name) == 0)
 			return parts[i].run(&q);
 	return usage_error(self, "check, explain, show, reload, push, history, diff, rollback, "
-				 "members or services is needed");
+				 "members, services or roles is needed");
 }
 
 const struct command cmd_policy = {
 	.name = "policy",
 	.help = "check rsockd's configuration, explain its decisions, change the cluster's",
 	.words = "check FILE | explain HOST PORT | show | reload | push FILE | history | "
-		 "diff [REV] | rollback REV | members | services",
+		 "diff [REV] | rollback REV | members | services | roles",
 	.options = options,
 	.run = run,
 };

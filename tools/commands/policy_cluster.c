@@ -306,6 +306,8 @@ void policy_show_cluster(const json_t *cluster)
 	const char *kept_error = json_string_value(json_object_get(cluster, "kept_error"));
 	const char *member =
 		json_string_value(json_object_get(json_object_get(cluster, "member"), "error"));
+	const json_t *roles = json_object_get(cluster, "roles");
+	const char *agent = json_string_value(json_object_get(roles, "agent"));
 	long long running = json_integer_value(json_object_get(cluster, "revision"));
 
 	if (!cluster)
@@ -332,4 +334,7 @@ void policy_show_cluster(const json_t *cluster)
 		printf("the document is not kept for a start without etcd: %s\n", kept_error);
 	if (member)
 		printf("not among the members: %s\n", member);
+	if (agent)
+		printf("central policy agent: %s%s\n", agent,
+		       json_is_true(json_object_get(roles, "agent-here")) ? ", this daemon" : "");
 }

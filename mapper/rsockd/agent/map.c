@@ -7,6 +7,62 @@
 
 #include "clock.h"
 
+/*
+ * The next central PMSP of the cluster that is not known to be silent. False: there is none, and
+ * m->asked is as it was.
+ */
+static bool next_central(struct rsk_map *m)
+{
+	struct rsk_pm_cache *cache = &m->by->client->cache;
+	uint64_t now = rsk_clock_ns();
+	struct rsk_pm_addr at;
+
+	while (m->by->central(m->by->ctx, &m->cursor, &at))
+		if (!rsk_pm_cache_silent(cache, &at, now)) {
+			m->asked = at;
+			return true;
+		}
+	return false;
+}
+
+/* If all are silent the first one is asked as any host is that is silent: now and then. */
+static void choose_central(struct rsk_map *m)
+{
+	uint64_t first = UINT64_MAX;
+
+	m->asked = (struct rsk_pm_addr){ 0 };
+	m->cursor = UINT64_MAX;
+	if (!next_central(m))
+		m->by->central(m->by->ctx, &first, &m->asked);
+}
+
+/* Asks the PMSP that was chosen. Returns as rsk_pm_client_ask(). */
+static int ask(struct rsk_map *m)
+{
+	if (!m->asked.port)
+		return RSK_PM_NO_ANSWER;
+	return rsk_pm_client_ask(m->by->client, &m->req, &m->asked, m, rsk_clock_ns(), &m->mapping);
+}
+
+/* A central PMSP has not answered: the next one is asked. False: there is none, or it is known. */
+static bool ask_next(struct rsk_map *m)
+{
+	while (m->by->settings->central_by_role && next_central(m)) {
+		int rc = ask(m);
+
+		if (rc == RSK_PM_PENDING) {
+			rsk_udp_flush(m->by->udp);
+			m->by->agent->after(m->by->agent->ctx);
+			return true;
+		}
+		if (rc >= 0 && rc != RSK_PM_NO_ANSWER) {
+			m->outcome = (enum rsk_pm_outcome)rc;
+			return false;
+		}
+	}
+	return false;
+}
+
 void rsk_map_done(void *ctx, void *user, enum rsk_pm_outcome outcome,
 		  const struct rsk_pm_mapping *m)
 {
@@ -15,6 +71,8 @@ void rsk_map_done(void *ctx, void *user, enum rsk_pm_outcome outcome,
 	map->outcome = outcome;
 	if (m)
 		map->mapping = *m;
+	if (outcome == RSK_PM_NO_ANSWER && ask_next(map))
+		return;
 	map->done(map);
 }
 
@@ -44,7 +102,7 @@ static int map_go_on(struct rsk_map *m)
 		m->req.mapped = true;
 		memcpy(m->req.mapped_cp_ip, m->answer.ip, 16);
 	}
-	rc = rsk_pm_client_ask(by->client, &m->req, &m->asked, m, rsk_clock_ns(), &m->mapping);
+	rc = ask(m);
 	if (rc < 0)
 		return rc;
 	rsk_udp_flush(by->udp);
@@ -76,7 +134,9 @@ int rsk_map_start(struct rsk_map *m)
 
 	m->asked = (struct rsk_pm_addr){ .port = RSK_PM_UDP_PORT, .ipv = m->req.ipv };
 	memcpy(m->asked.ip, m->req.ap_ip, 16);
-	if (by->settings->central.port)
+	if (by->settings->central_by_role)
+		choose_central(m);
+	else if (by->settings->central.port)
 		m->asked = by->settings->central;
 	m->outcome = RSK_PM_REFUSED;
 	m->waits = true;

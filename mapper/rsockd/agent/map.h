@@ -18,6 +18,12 @@ struct rsk_map_client {
 	struct rsk_pm_client *client;
 	struct rsk_udp *udp; /* of the PM client */
 	const struct rsk_conf_daemon *settings;
+	/*
+	 * The central PMSPs of the cluster, in this host's order. *cursor: UINT64_MAX for the
+	 * first. False: there is no other one
+	 */
+	bool (*central)(void *ctx, uint64_t *cursor, struct rsk_pm_addr *out);
+	void *ctx;
 };
 
 /*
@@ -27,7 +33,8 @@ struct rsk_map_client {
 struct rsk_map {
 	const struct rsk_map_client *by;
 	struct rsk_pm_msg req;
-	struct rsk_pm_addr asked; /* address of the PMSP */
+	struct rsk_pm_addr asked; /* address of the PMSP; port 0: none is known */
+	uint64_t cursor;	  /* of the central PMSPs that were not asked yet */
 	/*
 	 * Result of F1, without its strings: a reload frees those, so they are copied to rule and
 	 * device

@@ -30,13 +30,18 @@ static int open_all(struct rsk_cluster *c, struct event_base *base, struct rsk_d
 		rc = rsk_document_open(&c->document, base, c->etcd, disk, k, take_document, c);
 	if (rc == 0)
 		rc = rsk_member_open(&c->member, base, c->etcd, k->prefix, k->lease_ns, &c->self);
-	return rc < 0 ? rc : rsk_services_open(&c->services, base, c->etcd, conf, &c->member, from);
+	if (rc == 0)
+		rc = rsk_services_open(&c->services, base, c->etcd, conf, &c->member, from);
+	return rc < 0 ? rc :
+			rsk_roles_open(&c->roles, base, c->etcd, conf, &c->member, from->pma,
+				       c->on_roles, c->ctx);
 }
 
 struct rsk_cluster *rsk_cluster_open(struct event_base *base, struct rsk_disk *disk,
 				     const struct rsk_conf_daemon *conf,
 				     const struct rsk_services_source *from,
-				     rsk_document_take *take, void *ctx, char *error, size_t n)
+				     rsk_document_take *take, void (*roles)(void *ctx), void *ctx,
+				     char *error, size_t n)
 {
 	struct rsk_cluster *c = calloc(1, sizeof(*c));
 
@@ -45,6 +50,7 @@ struct rsk_cluster *rsk_cluster_open(struct event_base *base, struct rsk_disk *d
 		return NULL;
 	}
 	c->take = take;
+	c->on_roles = roles;
 	c->ctx = ctx;
 	c->etcd = rsk_etcd_new(base, &conf->cluster, error, n);
 	if (c->etcd && open_all(c, base, disk, conf, from) == 0)
@@ -61,6 +67,7 @@ void rsk_cluster_close(struct rsk_cluster *c)
 		return;
 	rsk_member_list_fini(&c->list);
 	rsk_document_ops_close(&c->document);
+	rsk_roles_close(&c->roles);
 	rsk_services_close(&c->services);
 	rsk_member_close(&c->member);
 	rsk_document_close(&c->document);

@@ -11,6 +11,7 @@
 #include "member.h"
 #include "member_list.h"
 #include "member_self.h"
+#include "roles.h"
 #include "services.h"
 
 struct rsk_cluster {
@@ -20,20 +21,24 @@ struct rsk_cluster {
 	struct rsk_member member;
 	struct rsk_member_list list;
 	struct rsk_services services;
+	struct rsk_roles roles;
 	rsk_document_take *take;
+	void (*on_roles)(void *ctx);
 	void *ctx;
 };
 
 /*
  * Opens the connection to etcd, starts to read and watch the cluster's document, and registers this
  * host as a member, and its services. @take is called from the event loop, and by
- * rsk_document_start(). @from is copied; what it points to, and @disk, are borrowed until the
+ * rsk_document_start(); @roles from the event loop, when the roles of the cluster have changed.
+ * @from is copied; what it points to, and @disk, are borrowed until the
  * cluster is closed. NULL: @error has a line for the operator. Blocks.
  */
 struct rsk_cluster *rsk_cluster_open(struct event_base *base, struct rsk_disk *disk,
 				     const struct rsk_conf_daemon *conf,
 				     const struct rsk_services_source *from,
-				     rsk_document_take *take, void *ctx, char *error, size_t n);
+				     rsk_document_take *take, void (*roles)(void *ctx), void *ctx,
+				     char *error, size_t n);
 /* @c NULL: nothing. Open operations are not answered. */
 void rsk_cluster_close(struct rsk_cluster *c);
 

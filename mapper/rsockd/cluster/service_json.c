@@ -66,27 +66,13 @@ static bool take_address(const json_t *from, const char *address, const char *po
 	return true;
 }
 
-bool rsk_service_is_for_others(const struct rsk_pm_addr *a)
-{
-	static const uint8_t zero[16];
-
-	if (memcmp(a->ip, zero, 16) == 0)
-		return false;
-	if (a->ipv == RSK_PM_IPV4) /* 0/8, 127/8, 169.254/16, 224/3 */
-		return a->ip[0] != 0 && a->ip[0] != 127 && a->ip[0] < 224 &&
-		       (a->ip[0] != 169 || a->ip[1] != 254);
-	/* ::1, ff00::/8, fe80::/10 */
-	return memcmp(a->ip, zero, 15) != 0 && a->ip[0] != 0xff &&
-	       (a->ip[0] != 0xfe || (a->ip[1] & 0xc0) != 0x80);
-}
-
 /* ---- reading ---- */
 
 static bool take_service(const json_t *from, struct rsk_service *s)
 {
 	return take_address(from, "address", "port", 1, &s->at) &&
 	       take_address(from, "rdma", "rdma-port", 0, &s->rdma) && s->at.ipv == s->rdma.ipv &&
-	       rsk_service_is_for_others(&s->at) && rsk_service_is_for_others(&s->rdma) &&
+	       rsk_pm_addr_is_for_others(&s->at) && rsk_pm_addr_is_for_others(&s->rdma) &&
 	       take_text(from, "name", s->name, sizeof(s->name)) &&
 	       take_text(from, "device", s->device, sizeof(s->device)) &&
 	       take_text(from, "since", s->since, sizeof(s->since));

@@ -54,12 +54,6 @@ char *rsk_service_entry_text(const struct rsk_service_entry *e);
 /* A service as a JSON object, as in an entry; a new reference. NULL: no memory. */
 json_t *rsk_service_object(const struct rsk_service *s);
 
-/*
- * True if other hosts can reach the address: not all zero, of the loopback device, of a link only,
- * multicast or broadcast.
- */
-bool rsk_service_is_for_others(const struct rsk_pm_addr *a);
-
 /* Copies a text in the form that an entry has: printable, and cut if it is too long. */
 void rsk_service_put_text(char *to, size_t room, const char *from);
 

@@ -37,8 +37,8 @@ static void on_offer(void *ctx, const struct rsk_pma_offer *offer)
 	struct look *l = ctx;
 	struct found *f = &l->all[l->n];
 
-	if (!rsk_service_is_for_others(&offer->at) ||
-	    (!offer->is_short && !rsk_service_is_for_others(&offer->rdma)))
+	if (!rsk_pm_addr_is_for_others(&offer->at) ||
+	    (!offer->is_short && !rsk_pm_addr_is_for_others(&offer->rdma)))
 		return;
 	if (l->n == CONSIDERED_MOST) {
 		l->left_out++;

@@ -282,7 +282,7 @@ static bool pmsp_of(const struct offer *o, struct rsk_pm_addr *out)
 			continue;
 		if (memcmp(out->ip, any, 16) == 0)
 			memcpy(out->ip, o->service->rdma.ip, 16);
-		if (rsk_service_is_for_others(out))
+		if (rsk_pm_addr_is_for_others(out))
 			return true;
 	}
 	return false;

@@ -89,6 +89,7 @@ static int take_conf(struct rsk_daemon *d, const struct texts *t, char *error, s
 	}
 	/* These pointers are valid until the next reload, which frees the former lists. */
 	d->settings.central = conf->daemon.central;
+	d->settings.central_by_role = conf->daemon.central_by_role;
 	d->settings.redirects_from = conf->daemon.redirects_from;
 	d->settings.n_redirects_from = conf->daemon.n_redirects_from;
 	d->settings.pma.allow = conf->daemon.pma.allow;

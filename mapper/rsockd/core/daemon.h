@@ -104,6 +104,16 @@ void rsk_daemon_rediscover(struct rsk_daemon *d);
 int rsk_daemon_document(void *ctx, const char *text, size_t bytes, bool apply, char *error,
 			size_t n);
 
+/*
+ * The roles in the cluster have changed: turns to the central policy agent that has the role now,
+ * and looks whether this daemon has it. @ctx is the daemon, here and in the next two.
+ */
+void rsk_daemon_roles(void *ctx);
+/* Of pma_serve.h: the role of this daemon. */
+uint64_t rsk_daemon_agent_role(void *ctx);
+/* Of map.h: the central PMSPs that have the role, in this host's order. */
+bool rsk_daemon_central_pmsp(void *ctx, uint64_t *cursor, struct rsk_pm_addr *out);
+
 /* Sets the timer to the state machines' next event. Called after each input to one of them. */
 void rsk_daemon_arm(struct rsk_daemon *d);
 

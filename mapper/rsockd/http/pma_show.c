@@ -21,12 +21,14 @@ static json_t *central(const struct rsk_daemon *d)
 #undef PUT
 	json_object_set_new(count, "silent_mapped",
 			    json_integer((json_int_t)d->agent.ask.silent_mapped));
-	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:i,s:{s:i,s:i,s:i},s:o}", "ip", l->host, "port",
-			 l->central_agent.port, "mode", modes[l->mode], "if_silent",
-			 l->local_if_silent ? "local" : "deny", "state",
-			 a->silent ? "silent" :
-			 a->known  ? "heard" :
-				     "not met",
+	return json_pack("{s:s,s:i,s:b,s:s,s:s,s:s,s:i,s:{s:i,s:i,s:i},s:o}", "ip", l->host, "port",
+			 l->central_agent.port, "by_role", (int)d->settings.pma.central_by_role,
+			 "mode", modes[l->mode], "if_silent", l->local_if_silent ? "local" : "deny",
+			 "state",
+			 !l->central_agent.port ? "not known" :
+			 a->silent		? "silent" :
+			 a->known		? "heard" :
+						  "not met",
 			 "open", (int)a->questions, "leases", "held", (int)a->held, "idle",
 			 (int)a->idle, "ending", (int)a->n_ending, "count", count);
 }
@@ -49,6 +51,8 @@ static json_t *nodes(const struct rsk_daemon *d)
 	json_object_set_new(count, "refused", json_integer((json_int_t)d->serve_pma.count.refused));
 	json_object_set_new(count, "malformed",
 			    json_integer((json_int_t)d->serve_pma.count.malformed));
+	json_object_set_new(count, "stood_by",
+			    json_integer((json_int_t)d->serve_pma.count.stood_by));
 	return json_pack("{s:o,s:I,s:b,s:o}", "nodes", list, "leases", (json_int_t)c->n_grants,
 			 "grace", rsk_central_in_grace(c, now), "count", count);
 }
@@ -98,6 +102,9 @@ void rsk_pma_show_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 		       "messages of hosts without "
 		       "permission",
 		       d->serve_pma.count.refused);
+		figure(out, "counter", "pma_central_stood_by",
+		       "messages for a role that this agent does not have",
+		       d->serve_pma.count.stood_by);
 		figure(out, "counter", "pma_central_malformed", "messages that are not valid",
 		       d->serve_pma.count.malformed);
 		figure(out, "gauge", "pma_central_nodes", "nodes that report", c->n_nodes);

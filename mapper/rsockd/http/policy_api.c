@@ -183,17 +183,24 @@ void rsk_policy_members(struct rsk_daemon *d, struct evhttp_request *req)
 }
 
 /* Known here, so etcd is not asked. It is a long list, though: for those who may ask etcd. */
-void rsk_policy_services(struct rsk_daemon *d, struct evhttp_request *req)
+static void reply_list(struct evhttp_request *req, json_t *list)
 {
-	json_t *list;
-
-	if (!is_allowed(d, req))
-		return;
-	list = rsk_services_list(&d->cluster->services);
 	if (list)
 		rsk_reply(req, HTTP_OK, list);
 	else
 		rsk_refuse(req, 503, "no memory");
+}
+
+void rsk_policy_services(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	if (is_allowed(d, req))
+		reply_list(req, rsk_services_list(&d->cluster->services));
+}
+
+void rsk_policy_roles(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	if (is_allowed(d, req))
+		reply_list(req, rsk_roles_list(&d->cluster->roles));
 }
 
 /* ---- status and metrics ---- */
@@ -213,6 +220,17 @@ static json_t *services_status(const struct rsk_services *s)
 			 (int)s->watch.is_in_sync, "error", *s->watch.why ? s->watch.why : NULL);
 }
 
+static json_t *roles_status(const struct rsk_roles *r)
+{
+	const struct rsk_roles_entry *agent = rsk_roles_table_agent(&r->table);
+
+	return json_pack("{s:I,s:s?,s:b,s:b,s:s?,s:s?}", "known", (json_int_t)r->table.n, "agent",
+			 agent ? agent->role.node : NULL, "agent-here",
+			 (int)(rsk_roles_agent_here(r) != 0), "in-sync", (int)r->watch.is_in_sync,
+			 "error", *r->watch.why ? r->watch.why : NULL, "not-told",
+			 rsk_roles_publish_why(&r->publish));
+}
+
 /* Whole seconds; null: UINT64_MAX. */
 static json_t *seconds_json(uint64_t ns)
 {
@@ -226,9 +244,9 @@ json_t *rsk_policy_status(const struct rsk_daemon *d)
 	if (!d->cluster)
 		return NULL;
 	doc = &d->cluster->document;
-	return json_pack("{s:I,s:I,s:s?,s:b,s:s?,s:s,s:I,s:b,s:o,s:o,s:I,s:s?,s:o,s:o}", "revision",
-			 (json_int_t)doc->running, "newest", (json_int_t)doc->newest, "refused",
-			 *doc->why_refused ? doc->why_refused : NULL, "reached",
+	return json_pack("{s:I,s:I,s:s?,s:b,s:s?,s:s,s:I,s:b,s:o,s:o,s:I,s:s?,s:o,s:o,s:o}",
+			 "revision", (json_int_t)doc->running, "newest", (json_int_t)doc->newest,
+			 "refused", *doc->why_refused ? doc->why_refused : NULL, "reached",
 			 (int)doc->is_reached, "error",
 			 *doc->why_unreached ? doc->why_unreached : NULL, "endpoint",
 			 rsk_etcd_endpoint(d->cluster->etcd), "compactions",
@@ -238,7 +256,8 @@ json_t *rsk_policy_status(const struct rsk_daemon *d)
 			 seconds_json(doc->keep.expire_ns), "kept", (json_int_t)doc->keep.on_disk,
 			 "kept_error", doc->keep.why_not ? strerror(doc->keep.why_not) : NULL,
 			 "member", member_status(d->cluster), "services",
-			 services_status(&d->cluster->services));
+			 services_status(&d->cluster->services), "roles",
+			 roles_status(&d->cluster->roles));
 }
 
 static void figure(struct evbuffer *out, const char *type, const char *name, const char *help,
@@ -262,6 +281,22 @@ static void last_contact(struct evbuffer *out, uint64_t ns)
 	else
 		evbuffer_add_printf(out, "rsockd_cluster_last_contact_seconds %.3f\n",
 				    (double)ns / SECOND_NS);
+}
+
+static void role_metrics(const struct rsk_roles *r, struct evbuffer *out)
+{
+	figure(out, "gauge", "roles_known", "entries of central agents and central PMSPs",
+	       r->table.n);
+	figure(out, "gauge", "roles_agent_here", "1: this is the cluster's central policy agent",
+	       rsk_roles_agent_here(r) != 0);
+	figure(out, "gauge", "roles_in_sync", "1: the roles that are known are those in etcd",
+	       r->watch.is_in_sync);
+#define PUT(name, text) figure(out, "counter", "roles_" #name, text, r->watch.count.name);
+	RSK_RANGE_WATCH_COUNTERS(PUT)
+#undef PUT
+#define PUT(name, text) figure(out, "counter", "roles_" #name, text, r->publish.count.name);
+	RSK_ROLES_PUBLISH_COUNTERS(PUT)
+#undef PUT
 }
 
 void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
@@ -314,6 +349,7 @@ void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 #define PUT(name, text) figure(out, "counter", "services_" #name, text, s->publish.count.name);
 	RSK_SERVICES_PUBLISH_COUNTERS(PUT)
 #undef PUT
+	role_metrics(&d->cluster->roles, out);
 #define PUT(name, text) figure(out, "counter", "etcd_" #name, text, etcd.name);
 	RSK_ETCD_COUNTERS(PUT)
 #undef PUT
