@@ -89,6 +89,11 @@ struct rsk_conf_cluster {
 	bool is_listed;
 	/* At which others reach what this host has a role for; its port is 0; ipv 0: not given */
 	struct rsk_pm_addr address;
+	/*
+	 * How long quotas of remote RNICs are used without etcd; whole seconds; 0: there is no
+	 * ledger
+	 */
+	uint64_t hold_ns;
 };
 
 /* Whether there is a central agent to ask, in whichever way it is found. */

@@ -114,6 +114,25 @@ static int take_address(struct rsk_conf_build *b, const char *text, struct rsk_c
 	return 0;
 }
 
+/* Quotas last longer than this host's entry among the members, which its own offers go with. */
+static int take_ledger(struct rsk_conf_build *b, const struct rsk_raw_cluster_ledger *raw,
+		       struct rsk_conf_cluster *k)
+{
+	int rc;
+
+	if (!raw)
+		return 0;
+	k->hold_ns = 60 * SECOND_NS > 2 * k->lease_ns ? 60 * SECOND_NS : 2 * k->lease_ns;
+	rc = rsk_conf_take(b, "cluster", "ledger.hold", raw->hold, RSK_CONF_TIME, 4 * SECOND_NS,
+			   3600 * SECOND_NS, &k->hold_ns);
+	k->hold_ns = (k->hold_ns + SECOND_NS - 1) / SECOND_NS * SECOND_NS;
+	if (rc == 0 && k->hold_ns < 2 * k->lease_ns)
+		return rsk_conf_wrong(b, "cluster.ledger",
+				      "hold is less than twice the lease of %llu s",
+				      (unsigned long long)(k->lease_ns / SECOND_NS));
+	return rc;
+}
+
 static int check(struct rsk_conf_build *b, const struct rsk_conf_cluster *k)
 {
 	bool all_tls = true, any_tls = false;
@@ -182,5 +201,7 @@ int rsk_conf_build_cluster(struct rsk_conf_build *b)
 				   HISTORY_MOST, &k->history_most);
 	/* etcd has leases of whole seconds. */
 	k->lease_ns = (k->lease_ns + SECOND_NS - 1) / SECOND_NS * SECOND_NS;
+	if (rc == 0)
+		rc = take_ledger(b, raw->ledger, k);
 	return rc < 0 ? rc : check(b, k);
 }

@@ -256,6 +256,10 @@ static const cyaml_schema_field_t pma_fields[] = {
 };
 
 static const cyaml_strval_t orders[] = { { "random", 0 }, { "listed", 1 } };
+static const cyaml_schema_field_t cluster_ledger_fields[] = {
+	TEXT("hold", struct rsk_raw_cluster_ledger, hold), CYAML_FIELD_END
+};
+
 #define K struct rsk_raw_cluster
 static const cyaml_schema_field_t cluster_fields[] = {
 	CYAML_FIELD_SEQUENCE_COUNT("etcd", CYAML_FLAG_POINTER, K, etcd.v, etcd.n, &text_value, 1,
@@ -272,6 +276,7 @@ static const cyaml_schema_field_t cluster_fields[] = {
 	CYAML_FIELD_ENUM("order", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, K, is_listed, orders,
 			 CYAML_ARRAY_LEN(orders)),
 	SECTION("tls", K, tls, tls_fields),
+	SECTION("ledger", K, ledger, cluster_ledger_fields),
 	CYAML_FIELD_END
 };
 #undef K

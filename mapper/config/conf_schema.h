@@ -153,12 +153,17 @@ struct rsk_raw_pma {
 };
 #undef RSK_RAW_FIELD
 
+struct rsk_raw_cluster_ledger {
+	char *hold;
+};
+
 struct rsk_raw_cluster {
 	struct rsk_raw_list etcd;
 	char *prefix, *user, *password_file, *timeout, *lease, *expire, *history, *address;
 	enum rsk_raw_bool redirect;
 	bool is_listed;
 	struct rsk_raw_tls *tls;
+	struct rsk_raw_cluster_ledger *ledger;
 };
 
 struct rsk_raw_vouch {

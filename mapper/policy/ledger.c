@@ -34,6 +34,7 @@ void rsk_ledger_fini(struct rsk_ledger *l)
 	free(l->held);
 	free(l->counters);
 	free(l->heads);
+	rsk_claims_fini(&l->claims);
 	*l = (struct rsk_ledger){ 0 };
 }
 
@@ -271,13 +272,27 @@ static bool over(uint64_t need, uint64_t booked, uint64_t most)
 	return booked > most || need > most - booked;
 }
 
-enum rsk_ledger_lack rsk_ledger_lacks(const struct rsk_ledger *l, uint32_t port, uint32_t need)
+/* A session that a claim covers has its place among what is kept. */
+static bool is_kept(const struct rsk_ledger *l, uint32_t rnic, uint8_t ipv, const uint8_t *cp_ip)
+{
+	const struct rsk_ledger_account *r = &l->accounts[rnic];
+
+	if (!l->claims.n_rnics || r->sessions_max == UINT64_MAX ||
+	    (cp_ip && rsk_claims_covers(&l->claims, rnic, ipv, cp_ip)))
+		return false;
+	return over(rsk_claims_kept(&l->claims, rnic), r->sessions + 1, r->sessions_max);
+}
+
+enum rsk_ledger_lack rsk_ledger_lacks_for(const struct rsk_ledger *l, uint32_t port, uint32_t need,
+					  uint8_t ipv, const uint8_t *cp_ip)
 {
 	const struct rsk_ledger_account *p = &l->accounts[port], *r = &l->accounts[p->rnic];
 	const struct rsk_ledger_need *n = &l->needs[need].need;
 
 	if (over(1, r->sessions, r->sessions_max))
 		return RSK_LEDGER_SESSIONS;
+	if (is_kept(l, p->rnic, ipv, cp_ip))
+		return RSK_LEDGER_KEPT;
 	if (over(n->connections, r->connections, r->connections_max))
 		return RSK_LEDGER_CONNECTIONS;
 	if (over(n->memory_maps, r->memory_maps, r->memory_maps_max))
@@ -322,6 +337,10 @@ static void book(struct rsk_ledger *l, const struct rsk_ledger_reservation *h, i
 		return;
 	s = &l->accounts[h->service];
 	one(s, n, h->used);
+	if (l->claims.n_rnics && s->side == RSK_PMA_AP)
+		rsk_claims_book(&l->claims, p->rnic,
+				l->counters[h->cp].kind == RSK_LEDGER_CP6 ? 6 : 4,
+				l->counters[h->cp].key, by);
 	l->sessions[s->side] += by > 0 ? 1 : UINT64_MAX;
 }
 

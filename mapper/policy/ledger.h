@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "claims.h"
 #include "pma.h"
 
 #define RSK_LEDGER_NONE UINT32_MAX
@@ -85,6 +86,7 @@ enum rsk_ledger_lack {
 	RSK_LEDGER_CONNECTIONS,
 	RSK_LEDGER_MEMORY_MAPS,
 	RSK_LEDGER_BANDWIDTH,
+	RSK_LEDGER_KEPT, /* what is left is kept free for quotas of other hosts */
 };
 
 struct rsk_ledger_reservation;
@@ -107,6 +109,8 @@ struct rsk_ledger {
 	uint64_t live, live_counters;
 	uint64_t sessions[2]; /* of all services, by side */
 	uint64_t seed;
+	/* Of RNICs, by other hosts: what is kept free for them */
+	struct rsk_claims claims;
 };
 
 /* @seed: random, so that no outside party can choose a chain. Returns 0 or -ENOMEM. */
@@ -142,8 +146,22 @@ void rsk_ledger_sweep(struct rsk_ledger *l);
 void rsk_ledger_who(const struct rsk_ledger *l, uint32_t service, uint8_t ipv,
 		    const uint8_t cp_ip[static 16], uint32_t uid, struct rsk_ledger_who *out);
 
-/* Checks whether there is room on a port and its RNIC. */
-enum rsk_ledger_lack rsk_ledger_lacks(const struct rsk_ledger *l, uint32_t port, uint32_t need);
+/*
+ * Checks whether there is room on a port and its RNIC. for(): for a session that the CP of that
+ * address has asked for (NULL: nobody else has); its host may have a claim.
+ */
+enum rsk_ledger_lack rsk_ledger_lacks_for(const struct rsk_ledger *l, uint32_t port, uint32_t need,
+					  uint8_t ipv, const uint8_t *cp_ip);
+static inline enum rsk_ledger_lack rsk_ledger_lacks(const struct rsk_ledger *l, uint32_t port,
+						    uint32_t need)
+{
+	return rsk_ledger_lacks_for(l, port, need, 0, NULL);
+}
+
+/* Replaces the claims (claims.h), and counts what is in use of them. 0, -ENOMEM or -EINVAL. */
+int rsk_ledger_claims_set(struct rsk_ledger *l, const struct rsk_claims_set *set);
+/* The accounts are others now: finds those of the claims, and counts again. */
+void rsk_ledger_claims_bind(struct rsk_ledger *l);
 
 /*
  * Returns the load, 0 to 1: the fullest of sessions, connections and memory maps of the RNIC and

@@ -66,6 +66,46 @@ uint32_t rsk_ledger_account(struct rsk_ledger *l, enum rsk_ledger_kind kind, enu
 	return n->account;
 }
 
+/* ---- claims ---- */
+
+static uint32_t rnic_named(void *ctx, const char *rnic)
+{
+	const struct rsk_ledger *l = ctx;
+
+	for (uint32_t i = 0; i < l->n_accounts; i++)
+		if (l->accounts[i].name && l->accounts[i].kind == RSK_LEDGER_RNIC &&
+		    strcmp(l->accounts[i].name, rnic) == 0)
+			return i;
+	return RSK_CLAIMS_NONE;
+}
+
+void rsk_ledger_claims_bind(struct rsk_ledger *l)
+{
+	if (!l->claims.n_rnics)
+		return;
+	rsk_claims_bind(&l->claims, rnic_named, l);
+	for (uint32_t i = 0; i < l->n_held; i++) {
+		const struct rsk_ledger_reservation *h = &l->held[i];
+
+		if (h->port != RSK_LEDGER_NONE && h->service != RSK_LEDGER_NO_SERVICE &&
+		    l->accounts[h->service].side == RSK_PMA_AP)
+			rsk_claims_book(&l->claims, l->accounts[h->port].rnic,
+					l->counters[h->cp].kind == RSK_LEDGER_CP6 ? 6 : 4,
+					l->counters[h->cp].key, 1);
+	}
+}
+
+int rsk_ledger_claims_set(struct rsk_ledger *l, const struct rsk_claims_set *set)
+{
+	int rc = rsk_claims_replace(&l->claims, set);
+
+	if (rc == 0)
+		rsk_ledger_claims_bind(l);
+	return rc;
+}
+
+/* ---- needs ---- */
+
 uint32_t rsk_ledger_need(struct rsk_ledger *l, const struct rsk_ledger_need *need)
 {
 	struct rsk_ledger_need_slot *s;
@@ -235,7 +275,8 @@ bool rsk_ledger_validate(const struct rsk_ledger *l)
 	struct sums *sums = calloc(l->n_accounts + 1u, sizeof(*sums));
 	uint64_t *needs = calloc(l->n_needs + 1u, sizeof(*needs));
 	uint64_t *counters = calloc(l->n_counters + 1u, sizeof(*counters));
-	bool ok = sums && needs && counters && reservations_are_whole(l, sums, needs, counters) &&
+	bool ok = sums && needs && counters && rsk_claims_validate(&l->claims) &&
+		  reservations_are_whole(l, sums, needs, counters) &&
 		  counters_are_whole(l, counters);
 
 	for (uint32_t i = 0; ok && i < l->n_accounts; i++)

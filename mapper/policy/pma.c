@@ -22,6 +22,7 @@ static const char *const verdict_words[] = {
 	[RSK_PMA_NOT_WORTH] = "it would not pay, by what is measured",
 	[RSK_PMA_NO_LISTENER] = "no accelerated process has registered as its listener",
 	[RSK_PMA_SOFT_RNIC] = "there are only software devices, which are not to be used",
+	[RSK_PMA_REMOTE_FULL] = "the RNIC of the other host takes no session, as etcd says",
 	[RSK_PMA_REDIRECT] = "another host answers",
 };
 
@@ -371,7 +372,11 @@ uint64_t rsk_pma_another(struct rsk_pma *a, uint64_t reservation)
 	d.service = &a->conf->services[service];
 	need = a->bound.needs[service];
 	rsk_ledger_who(&a->ledger, v.service, v.ipv, v.cp_ip, v.uid, &who);
-	if (is_limited(&d, &who) || rsk_ledger_lacks(&a->ledger, v.port, need) != RSK_LEDGER_FITS)
+	if (is_limited(&d, &who) ||
+	    rsk_ledger_lacks_for(&a->ledger, v.port, need, v.ipv,
+				 a->ledger.accounts[v.service].side == RSK_PMA_AP ?
+					 v.cp_ip :
+					 NULL) != RSK_LEDGER_FITS)
 		return 0;
 	who.priority = v.priority;
 	id = rsk_ledger_reserve(&a->ledger, &who, v.port, need);

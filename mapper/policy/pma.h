@@ -70,6 +70,8 @@ enum rsk_pma_verdict {
 	RSK_PMA_NO_LISTENER,
 	/* There are only software devices, which must not be used */
 	RSK_PMA_SOFT_RNIC,
+	/* CP: the RNIC of the AP's host takes no session, as the cluster's ledger says */
+	RSK_PMA_REMOTE_FULL,
 	RSK_PMA_REDIRECT, /* another host answers: redirect_ip */
 };
 
@@ -317,6 +319,26 @@ struct rsk_pma_rail_terms rsk_pma_rail_terms(const struct rsk_pma *a);
  */
 uint64_t rsk_pma_rail_booking(struct rsk_pma *a, const char *port);
 void rsk_pma_rail_unbook(struct rsk_pma *a, uint64_t reservation);
+
+/* ---- quotas of other hosts at this node's RNICs (claims.h) ---- */
+
+struct rsk_claims;
+struct rsk_claims_set;
+
+/* What other hosts hold; replaces all of it. Returns 0, -ENOMEM or -EINVAL. */
+int rsk_pma_claims_set(struct rsk_pma *a, const struct rsk_claims_set *set);
+const struct rsk_claims *rsk_pma_claims(const struct rsk_pma *a);
+
+/* An RNIC of this node that has a limit of sessions. Strings are borrowed until the next reload. */
+struct rsk_pma_rnic_view {
+	const char *name;
+	uint64_t sessions, sessions_max; /* booked, and the limit */
+	enum rsk_pma_device_state state; /* of the best of its ports */
+	const struct rsk_pm_addr *ips[16];
+	size_t n_ips;
+};
+/* Returns how many there are; at most @max are filled in. */
+size_t rsk_pma_rnics(const struct rsk_pma *a, struct rsk_pma_rnic_view *out, size_t max);
 
 /* ---- events ---- */
 

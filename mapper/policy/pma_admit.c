@@ -18,7 +18,10 @@ uint64_t rsk_pma_once_more(struct rsk_pma *a, const struct rsk_ledger_view *v)
 {
 	struct rsk_ledger_who who;
 
-	if (rsk_ledger_lacks(&a->ledger, v->port, v->need) != RSK_LEDGER_FITS)
+	if (rsk_ledger_lacks_for(&a->ledger, v->port, v->need, v->ipv,
+				 a->ledger.accounts[v->service].side == RSK_PMA_AP ?
+					 v->cp_ip :
+					 NULL) != RSK_LEDGER_FITS)
 		return 0;
 	rsk_ledger_who(&a->ledger, v->service, v->ipv, v->cp_ip, v->uid, &who);
 	who.priority = v->priority;
@@ -32,7 +35,8 @@ static uint32_t service_of(const struct rsk_pma *a, const struct rsk_pma_questio
 	return service ? a->bound.services[q->side][service - 1] : a->bound.other_services[q->side];
 }
 
-enum rsk_pma_verdict rsk_pma_takes(const struct rsk_pma *a, uint32_t port_account, uint32_t need)
+static enum rsk_pma_verdict takes_for(const struct rsk_pma *a, uint32_t port_account, uint32_t need,
+				      uint8_t ipv, const uint8_t *cp_ip)
 {
 	const struct rsk_ledger_account *p = &a->ledger.accounts[port_account];
 
@@ -40,10 +44,15 @@ enum rsk_pma_verdict rsk_pma_takes(const struct rsk_pma *a, uint32_t port_accoun
 		return RSK_PMA_NO_DEVICE;
 	if (p->soft && !a->conf->use_soft)
 		return RSK_PMA_SOFT_RNIC;
-	return need != RSK_LEDGER_NONE &&
-			       rsk_ledger_lacks(&a->ledger, port_account, need) == RSK_LEDGER_FITS ?
+	return need != RSK_LEDGER_NONE && rsk_ledger_lacks_for(&a->ledger, port_account, need, ipv,
+							       cp_ip) == RSK_LEDGER_FITS ?
 		       RSK_PMA_MAP :
 		       RSK_PMA_EXHAUSTED;
+}
+
+enum rsk_pma_verdict rsk_pma_takes(const struct rsk_pma *a, uint32_t port_account, uint32_t need)
+{
+	return takes_for(a, port_account, need, 0, NULL);
 }
 
 uint64_t rsk_pma_admit(struct rsk_pma *a, const struct rsk_pma_question *q,
@@ -55,7 +64,8 @@ uint64_t rsk_pma_admit(struct rsk_pma *a, const struct rsk_pma_question *q,
 	struct rsk_ledger_who who;
 	uint64_t id;
 
-	*why = there ? RSK_PMA_MAP : rsk_pma_takes(a, account, n);
+	*why = there ? RSK_PMA_MAP :
+		       takes_for(a, account, n, q->ipv, q->side == RSK_PMA_AP ? q->cp_ip : NULL);
 	if (*why != RSK_PMA_MAP)
 		return 0;
 	*why = RSK_PMA_EXHAUSTED;

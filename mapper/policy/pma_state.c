@@ -152,6 +152,7 @@ int rsk_pma_reload(struct rsk_pma *a, struct rsk_conf *conf)
 	if (rc < 0)
 		return rc;
 	put_in_force(&a->ledger, conf, &b);
+	rsk_ledger_claims_bind(&a->ledger);
 	keep_measures(a, conf, &b);
 	bound_fini(&a->bound);
 	rsk_conf_free(a->conf);

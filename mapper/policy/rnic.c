@@ -37,6 +37,7 @@ static const char *const lack_words[] = {
 	[RSK_LEDGER_CONNECTIONS] = "too few connections left",
 	[RSK_LEDGER_MEMORY_MAPS] = "too few memory maps left",
 	[RSK_LEDGER_BANDWIDTH] = "too little bandwidth left",
+	[RSK_LEDGER_KEPT] = "what is left is kept free for quotas of other hosts",
 };
 
 static const struct rsk_ledger_account *account(const struct rsk_decision *d, uint32_t port)
@@ -279,7 +280,8 @@ static enum rsk_pma_verdict usable(const struct rsk_decision *d, const struct rs
 			priority, d->conf->overload.refuse_below);
 		return RSK_PMA_OVERLOAD;
 	}
-	lack = rsk_ledger_lacks(d->ledger, d->port_account[port], d->need);
+	lack = rsk_ledger_lacks_for(d->ledger, d->port_account[port], d->need, d->q->ipv,
+				    d->q->side == RSK_PMA_AP ? d->q->cp_ip : NULL);
 	if (lack != RSK_LEDGER_FITS) {
 		RSK_SAY(d, "  device %s: left out: %s", name, lack_words[lack]);
 		return RSK_PMA_EXHAUSTED;

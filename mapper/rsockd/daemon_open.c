@@ -352,6 +352,36 @@ static void measure(void *ctx)
 	rsk_agent_measure(&d->agent, rsk_clock_ns());
 }
 
+static bool quota_begin(void *ctx, const struct rsk_pm_msg *req, uint64_t reservation, bool there)
+{
+	return rsk_quotas_begin(ctx, req->ipv, req->cp_ip, req->ap_ip, reservation, there);
+}
+
+static void quota_ended(void *ctx, uint64_t reservation)
+{
+	rsk_quotas_ended(ctx, reservation);
+}
+
+static void quota_moved(void *ctx, uint64_t from, uint64_t to)
+{
+	rsk_quotas_moved(ctx, from, to);
+}
+
+static int open_quotas(struct rsk_daemon *d)
+{
+	static const struct rsk_agent_quota_ops ops = { .begin = quota_begin,
+							.ended = quota_ended,
+							.moved = quota_moved };
+
+	if (!d->settings.cluster.hold_ns)
+		return 0;
+	d->quotas = rsk_quotas_open(d->base, &d->settings.cluster, d->pma, d->cluster);
+	if (!d->quotas)
+		return -ENOMEM;
+	rsk_agent_ask_quotas(&d->agent.ask, &ops, d->quotas);
+	return 0;
+}
+
 static int open_cluster(struct rsk_daemon *d, char *error, size_t n)
 {
 	const struct rsk_services_source from = {
@@ -369,6 +399,10 @@ static int open_cluster(struct rsk_daemon *d, char *error, size_t n)
 	}
 	if (d->settings.cluster.redirect)
 		d->agent.elsewhere = elsewhere;
+	if (open_quotas(d) < 0) {
+		snprintf(error, n, "the cluster: no memory");
+		return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -425,6 +459,8 @@ void rsk_daemon_close(struct rsk_daemon *d)
 {
 	rsk_api_close(d);
 	rsk_disk_stop(&d->disk);
+	d->agent.ask.quota_ops = NULL;
+	rsk_quotas_close(d->quotas);
 	rsk_cluster_close(d->cluster);
 	d->cluster = NULL;
 	rsk_agent_fini(&d->agent);

@@ -211,6 +211,7 @@ ELSEWHERE = {
        for reason in ("remote", "no-rnic", "policy", "peer-policy", "no-pmsp")},
     **{reason: "test/net/net_rdma.py" for reason in ("mapped", "soft-rnic", "not-holder")},
     "same-process": "test/net/net_no_shm.py",
+    "peer-full": "test/net/net_ledger.py",
     "no-registry": "test/fault/fault_registry.py",
     **{reason: "test/rdma/rdma_streams.py" for reason in ("ring-full", "link-error", "closed")},
     **{reason: "test/rdma/rdma_faults.py" for reason in ("link-broken", "peer-dead")},

@@ -49,6 +49,7 @@ static const char whole[] =
 	"cluster: {etcd: ['https://10.0.0.7:2379', 'https://[fd00::7]:1', 'https://etcd-1.x:2'],\n"
 	"          prefix: /rsock/prod, user: rsock, password-file: /etc/p, timeout: 3s,\n"
 	"          lease: 20s, expire: 2h, history: 9, redirect: yes, address: 10.0.0.7,\n"
+	"          ledger: {hold: 90s},\n"
 	"          tls: {ca: /etc/ca, certificate: /etc/c, key: /etc/k}}\n"
 	"limits: {sessions: 100, per-cp: 10, per-user: 5}\n"
 	"overload: {load: 2, device-load: 90%, refuse-below-priority: 3, rate: 10Mbit}\n"

@@ -76,10 +76,17 @@ Test(conf_cluster, section)
 	cr_assert_eq(c->daemon.cluster.expire_ns, 24 * 3600 * 1000000000ull);
 	cr_assert_eq(c->daemon.cluster.history_most, 100);
 	cr_assert(!c->daemon.cluster.redirect && !c->daemon.cluster.is_listed);
+	cr_assert_eq(c->daemon.cluster.hold_ns, 0); /* no ledger */
 	cr_assert(!c->daemon.cluster.endpoints[0].tls && !c->daemon.cluster.user);
 	rsk_conf_free(c);
 	c = both("cluster: {etcd: ['http://127.0.0.1:2379'], expire: lasting}", NULL);
 	cr_assert_eq(c->daemon.cluster.expire_ns, UINT64_MAX);
+	rsk_conf_free(c);
+	c = both("cluster: {etcd: ['http://127.0.0.1:2379'], ledger: {hold: 20100ms}}", NULL);
+	cr_assert_eq(c->daemon.cluster.hold_ns, 21000000000); /* whole seconds, rounded up */
+	rsk_conf_free(c);
+	c = both("cluster: {etcd: ['http://127.0.0.1:2379'], lease: 50s, ledger: {}}", NULL);
+	cr_assert_eq(c->daemon.cluster.hold_ns, 100000000000);
 	rsk_conf_free(c);
 	c = both("node: a", NULL);
 	cr_assert_eq(c->daemon.cluster.n_endpoints, 0);
@@ -134,6 +141,10 @@ Test(conf_cluster, what_is_wrong_with_the_section)
 		{ AT "address: '10.0.0.1:1'}", "cluster.address: " },
 		{ AT "history: 0}", "cluster: history: \"0\" is not within" },
 		{ AT "history: 1001}", "cluster: history: " },
+		{ AT "ledger: {hold: 3s}}", "ledger.hold: \"3s\" is not within" },
+		{ AT "ledger: {hold: 2h}}", "ledger.hold: " },
+		{ AT "ledger: {hold: 19s}}", "less than twice the lease" },
+		{ AT "ledger: {held: 60s}}", "held" },
 		{ AT "expire: 1s}", "cluster: expire: \"1s\" is not within" },
 		{ AT "expire: 0}", "cluster: expire: \"0\" is not within" },
 		{ AT "expire: 9000h}", "cluster: expire: " },

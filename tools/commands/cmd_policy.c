@@ -2,8 +2,8 @@
 /*
  * cmd_policy.c - rsock policy: checks a configuration file; shows what rsockd decides and why,
  * and what it has promised; makes rsockd read its configuration again. policy_cluster.c has the
- * parts about the cluster's document, policy_members.c, policy_services.c and policy_roles.c those
- * about its hosts.
+ * parts about the cluster's document, policy_members.c, policy_services.c, policy_roles.c and
+ * policy_ledger.c those about its hosts.
  */
 #include <string.h>
 
@@ -160,6 +160,7 @@ static const struct {
 	{ "members", policy_members },
 	{ "services", policy_services },
 	{ "roles", policy_roles },
+	{ "ledger", policy_ledger },
 };
 
 static int run(const struct command *self, int argc, char **argv)
@@ -190,14 +191,14 @@ static int run(const struct command *self, int argc, char **argv)
 		if (strcmp(q.words[0], parts[i].name) == 0)
 			return parts[i].run(&q);
 	return usage_error(self, "check, explain, show, reload, push, history, diff, rollback, "
-				 "members, services or roles is needed");
+				 "members, services, roles or ledger is needed");
 }
 
 const struct command cmd_policy = {
 	.name = "policy",
 	.help = "check rsockd's configuration, explain its decisions, change the cluster's",
 	.words = "check FILE | explain HOST PORT | show | reload | push FILE | history | "
-		 "diff [REV] | rollback REV | members | services | roles",
+		 "diff [REV] | rollback REV | members | services | roles | ledger",
 	.options = options,
 	.run = run,
 };

@@ -27,6 +27,8 @@ int policy_members(const struct asked *q);
 int policy_services(const struct asked *q);
 /* Which of them are central agents and central PMSPs: policy_roles.c. */
 int policy_roles(const struct asked *q);
+/* What is held of remote RNICs: policy_ledger.c. */
+int policy_ledger(const struct asked *q);
 
 /* Prints what rsockd has said about its cluster; @cluster NULL: nothing. */
 void policy_show_cluster(const json_t *cluster);

@@ -299,6 +299,16 @@ static void show_expiry(const json_t *contact, const json_t *expire)
 		printf("the document does not expire\n");
 }
 
+static void show_ledger(const json_t *ledger)
+{
+	if (json_is_object(ledger))
+		printf("the ledger is %s: this host holds %lld sessions of remote RNICs, and uses "
+		       "%lld\n",
+		       json_string_value(json_object_get(ledger, "state")),
+		       json_integer_value(json_object_get(ledger, "held")),
+		       json_integer_value(json_object_get(ledger, "used")));
+}
+
 void policy_show_cluster(const json_t *cluster)
 {
 	const char *refused = json_string_value(json_object_get(cluster, "refused"));
@@ -337,4 +347,5 @@ void policy_show_cluster(const json_t *cluster)
 	if (agent)
 		printf("central policy agent: %s%s\n", agent,
 		       json_is_true(json_object_get(roles, "agent-here")) ? ", this daemon" : "");
+	show_ledger(json_object_get(cluster, "ledger"));
 }

@@ -119,7 +119,7 @@ _rsock() {
 		mapfile -t COMPREPLY < <(compgen -W "$(_rsock_pids)" -- "$cur")
 	elif [[ $command == policy ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "check explain show reload push history diff \
-rollback members services roles" -- "$cur")
+rollback members services roles ledger" -- "$cur")
 	elif [[ $command == check || $command == map ]]; then
 		mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur")
 	fi

@@ -334,6 +334,8 @@ static void on_confirmed(void *ctx, uint64_t reservation)
 {
 	struct rsk_agent_ask *a = ctx;
 
+	if (!a->link)
+		return;
 	rsk_ask_confirmed(&a->link->ask, reservation);
 	rsk_pma_link_arm(a->link);
 }
@@ -342,24 +344,35 @@ static void on_released(void *ctx, uint64_t reservation)
 {
 	struct rsk_agent_ask *a = ctx;
 
+	if (a->quota_ops)
+		a->quota_ops->ended(a->quota_ctx, reservation);
+	if (!a->link)
+		return;
 	rsk_ask_released(&a->link->ask, reservation, rsk_clock_ns());
 	rsk_pma_link_arm(a->link);
 }
 
 static void on_moved(void *ctx, uint64_t from, uint64_t to)
 {
-	rsk_ask_moved(&((struct rsk_agent_ask *)ctx)->link->ask, from, to);
+	struct rsk_agent_ask *a = ctx;
+
+	if (a->quota_ops)
+		a->quota_ops->moved(a->quota_ctx, from, to);
+	if (a->link)
+		rsk_ask_moved(&a->link->ask, from, to);
 }
 
 static void on_changed(void *ctx)
 {
 	struct rsk_agent_ask *a = ctx;
 
+	if (!a->link)
+		return;
 	rsk_ask_changed(&a->link->ask, rsk_clock_ns());
 	rsk_pma_link_arm(a->link);
 }
 
-void rsk_agent_ask_init(struct rsk_agent_ask *a, struct rsk_pma *pma, struct rsk_pma_link *link)
+static void observe(struct rsk_agent_ask *a)
 {
 	const struct rsk_pma_observer watch = { .confirmed = on_confirmed,
 						.released = on_released,
@@ -367,9 +380,21 @@ void rsk_agent_ask_init(struct rsk_agent_ask *a, struct rsk_pma *pma, struct rsk
 						.changed = on_changed,
 						.ctx = a };
 
+	rsk_pma_observe(a->pma, &watch);
+}
+
+void rsk_agent_ask_init(struct rsk_agent_ask *a, struct rsk_pma *pma, struct rsk_pma_link *link)
+{
 	*a = (struct rsk_agent_ask){ .pma = pma, .link = link };
 	if (link)
-		rsk_pma_observe(pma, &watch);
+		observe(a);
+}
+
+void rsk_agent_ask_quotas(struct rsk_agent_ask *a, const struct rsk_agent_quota_ops *ops, void *ctx)
+{
+	a->quota_ops = ops;
+	a->quota_ctx = ctx;
+	observe(a);
 }
 
 void rsk_agent_ask_fini(struct rsk_agent_ask *a)

@@ -16,18 +16,35 @@
 #define RSK_AGENT_ASK_H
 
 #include "pma.h"
+#include "pm_msg.h"
 #include "pma_link.h"
+
+/*
+ * The ledger of remote ports: the quota folder, which lies above this one, implements it. Each is
+ * told of a reservation: of one that a session of a CP of ours is to have, and of its end.
+ */
+struct rsk_agent_quota_ops {
+	/* False: the other host's RNIC takes no session. @there: it exists already. */
+	bool (*begin)(void *ctx, const struct rsk_pm_msg *req, uint64_t reservation, bool there);
+	void (*ended)(void *ctx, uint64_t reservation);
+	void (*moved)(void *ctx, uint64_t from, uint64_t to);
+};
 
 /* Initially all zero except for the agent and the link (NULL: no central agent). Borrows both. */
 struct rsk_agent_ask {
 	struct rsk_pma *pma;
 	struct rsk_pma_link *link;
 	struct rsk_agent_waiting *waiting; /* list of open questions to the central agent */
+	const struct rsk_agent_quota_ops *quota_ops; /* NULL: there is no ledger of remote ports */
+	void *quota_ctx;
 	uint64_t silent_mapped; /* mapped without the central agent's answer, since it was silent */
 };
 
 /* Registers as observer of @pma, to be told of confirmed and released reservations. */
 void rsk_agent_ask_init(struct rsk_agent_ask *a, struct rsk_pma *pma, struct rsk_pma_link *link);
+/* From now on there is a ledger of remote ports. */
+void rsk_agent_ask_quotas(struct rsk_agent_ask *a, const struct rsk_agent_quota_ops *ops,
+			  void *ctx);
 void rsk_agent_ask_fini(struct rsk_agent_ask *a);
 
 /* Gets an answer as rsk_pma_decide() returns it; its strings are borrowed for the call. */

@@ -82,6 +82,20 @@ static void keep_name(char *to, size_t n, const char **name)
 	*name = NULL;
 }
 
+/* Nobody is asked for a session of an RNIC that takes none, as the cluster's ledger says. */
+static void look_at_quota(struct rsk_map *m)
+{
+	struct rsk_agent *a = m->by->agent;
+
+	if (m->answer.verdict != RSK_PMA_MAP || !a->ask.quota_ops ||
+	    a->ask.quota_ops->begin(a->ask.quota_ctx, &m->req, m->answer.reservation, false))
+		return;
+	rsk_pma_release(a->pma, m->answer.reservation);
+	m->answer.verdict = RSK_PMA_REMOTE_FULL;
+	m->answer.reservation = 0;
+	rsk_agent_count(a, RSK_PMA_REMOTE_FULL);
+}
+
 /* Goes on after the decision of F1. */
 static int map_go_on(struct rsk_map *m)
 {
@@ -90,6 +104,7 @@ static int map_go_on(struct rsk_map *m)
 
 	keep_name(m->rule, sizeof(m->rule), &m->answer.rule);
 	keep_name(m->device, sizeof(m->device), &m->answer.device);
+	look_at_quota(m);
 	if (m->answer.verdict != RSK_PMA_MAP) {
 		m->done(m);
 		return 0;

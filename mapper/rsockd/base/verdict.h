@@ -21,6 +21,7 @@ static inline const char *rsk_verdict_name(enum rsk_pma_verdict v)
 		[RSK_PMA_NOT_WORTH] = "not-worth",
 		[RSK_PMA_NO_LISTENER] = "no-listener",
 		[RSK_PMA_SOFT_RNIC] = "soft-rnic",
+		[RSK_PMA_REMOTE_FULL] = "remote-full",
 		[RSK_PMA_REDIRECT] = "elsewhere",
 	};
 

@@ -148,6 +148,14 @@ int rsk_etcd_txn_compare(json_t *txn, const char *key, uint64_t mod_revision)
 				number_json(mod_revision)));
 }
 
+int rsk_etcd_txn_unchanged(json_t *txn, const char *prefix, uint64_t revision)
+{
+	return append(txn, "compare",
+		      json_pack("{s:s,s:s,s:o,s:o,s:o}", "target", "MOD", "result", "LESS", "key",
+				bytes_json(prefix, strlen(prefix)), "range_end", end_json(prefix),
+				"mod_revision", number_json(revision + 1)));
+}
+
 int rsk_etcd_txn_range(json_t *txn, json_t *request)
 {
 	return append(txn, "success", json_pack("{s:o}", "request_range", request));

@@ -45,6 +45,8 @@ json_t *rsk_etcd_authenticate(const char *user, const char *password);
  */
 json_t *rsk_etcd_txn(void);
 int rsk_etcd_txn_compare(json_t *txn, const char *key, uint64_t mod_revision);
+/* And if no key that begins with @prefix has a larger revision; one that is gone does not count. */
+int rsk_etcd_txn_unchanged(json_t *txn, const char *prefix, uint64_t revision);
 /* Take the reference of @request, one of the above; NULL is allowed. 0 or -ENOMEM. */
 int rsk_etcd_txn_range(json_t *txn, json_t *request);
 int rsk_etcd_txn_put(json_t *txn, json_t *request);

@@ -22,6 +22,7 @@
 #include "pma_link.h"
 #include "pma_serve.h"
 #include "pmsp.h"
+#include "quotas.h"
 #include "hotplug.h"
 #include "ports.h"
 #include "state.h"
@@ -37,6 +38,7 @@ struct rsk_daemon {
 	size_t conf_bytes;
 	/* NULL: there is none. The text of its document that is in force; NULL: none is */
 	struct rsk_cluster *cluster;
+	struct rsk_quotas *quotas; /* NULL: there is no ledger of remote ports */
 	char *document_text;
 	size_t document_bytes;
 	/* After a reload, only the pointers that rsk_daemon_reload() updates are valid */

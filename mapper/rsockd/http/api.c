@@ -369,6 +369,7 @@ static const struct route {
 	{ EVHTTP_REQ_GET, "/v1/policy/members", rsk_policy_members },
 	{ EVHTTP_REQ_GET, "/v1/policy/services", rsk_policy_services },
 	{ EVHTTP_REQ_GET, "/v1/policy/roles", rsk_policy_roles },
+	{ EVHTTP_REQ_GET, "/v1/policy/ledger", rsk_policy_ledger },
 	{ EVHTTP_REQ_POST, "/v1/policy/read", rsk_policy_read },
 	{ EVHTTP_REQ_POST, "/v1/policy/push", rsk_policy_push },
 	{ EVHTTP_REQ_POST, "/v1/policy/rollback", rsk_policy_rollback },

@@ -203,6 +203,23 @@ void rsk_policy_roles(struct rsk_daemon *d, struct evhttp_request *req)
 		reply_list(req, rsk_roles_list(&d->cluster->roles));
 }
 
+void rsk_policy_ledger(struct rsk_daemon *d, struct evhttp_request *req)
+{
+	json_t *list;
+
+	if (!is_allowed(d, req))
+		return;
+	if (!d->quotas) {
+		rsk_refuse(req, HTTP_NOTFOUND, "rsockd.conf has no ledger for the cluster");
+		return;
+	}
+	list = rsk_quotas_list(d->quotas);
+	if (list)
+		rsk_reply(req, HTTP_OK, list);
+	else
+		rsk_refuse(req, 503, "no memory");
+}
+
 /* ---- status and metrics ---- */
 
 static json_t *member_status(const struct rsk_cluster *c)
@@ -231,6 +248,29 @@ static json_t *roles_status(const struct rsk_roles *r)
 			 rsk_roles_publish_why(&r->publish));
 }
 
+/* Sessions of remote RNICs that this host holds, and uses. */
+static void sum_quotas(const struct rsk_quotas *q, uint64_t *held, uint64_t *used)
+{
+	*held = *used = 0;
+	for (const struct rsk_quota_remote *r = q->take.remotes.remotes; r; r = r->hh.next) {
+		*held += r->q.held;
+		*used += r->q.used;
+	}
+}
+
+/* Null: there is no ledger. */
+static json_t *ledger_status(const struct rsk_quotas *q)
+{
+	uint64_t held, used;
+
+	if (!q)
+		return json_null();
+	sum_quotas(q, &held, &used);
+	return json_pack("{s:s,s:I,s:I,s:I}", "state", rsk_quotas_state_name(q->state), "remote",
+			 (json_int_t)q->take.remotes.n_there, "held", (json_int_t)held, "used",
+			 (json_int_t)used);
+}
+
 /* Whole seconds; null: UINT64_MAX. */
 static json_t *seconds_json(uint64_t ns)
 {
@@ -244,7 +284,7 @@ json_t *rsk_policy_status(const struct rsk_daemon *d)
 	if (!d->cluster)
 		return NULL;
 	doc = &d->cluster->document;
-	return json_pack("{s:I,s:I,s:s?,s:b,s:s?,s:s,s:I,s:b,s:o,s:o,s:I,s:s?,s:o,s:o,s:o}",
+	return json_pack("{s:I,s:I,s:s?,s:b,s:s?,s:s,s:I,s:b,s:o,s:o,s:I,s:s?,s:o,s:o,s:o,s:o}",
 			 "revision", (json_int_t)doc->running, "newest", (json_int_t)doc->newest,
 			 "refused", *doc->why_refused ? doc->why_refused : NULL, "reached",
 			 (int)doc->is_reached, "error",
@@ -257,7 +297,7 @@ json_t *rsk_policy_status(const struct rsk_daemon *d)
 			 "kept_error", doc->keep.why_not ? strerror(doc->keep.why_not) : NULL,
 			 "member", member_status(d->cluster), "services",
 			 services_status(&d->cluster->services), "roles",
-			 roles_status(&d->cluster->roles));
+			 roles_status(&d->cluster->roles), "ledger", ledger_status(d->quotas));
 }
 
 static void figure(struct evbuffer *out, const char *type, const char *name, const char *help,
@@ -296,6 +336,35 @@ static void role_metrics(const struct rsk_roles *r, struct evbuffer *out)
 #undef PUT
 #define PUT(name, text) figure(out, "counter", "roles_" #name, text, r->publish.count.name);
 	RSK_ROLES_PUBLISH_COUNTERS(PUT)
+#undef PUT
+}
+
+static void ledger_metrics(const struct rsk_quotas *q, struct evbuffer *out)
+{
+	uint64_t held, used;
+
+	sum_quotas(q, &held, &used);
+	figure(out, "gauge", "ledger_shared", "1: the ledger is as etcd has it",
+	       q->state == RSK_QUOTAS_SHARED);
+	figure(out, "gauge", "ledger_local", "1: quotas are not valid, only what is local counts",
+	       q->state == RSK_QUOTAS_LOCAL);
+	figure(out, "gauge", "ledger_held", "sessions of remote RNICs that this host holds", held);
+	figure(out, "gauge", "ledger_used", "sessions that this host has at remote RNICs", used);
+	figure(out, "counter", "ledger_covered", "questions to other hosts that a quota covered",
+	       q->count.covered);
+	figure(out, "counter", "ledger_asked", "questions to other hosts without a quota",
+	       q->count.asked);
+	figure(out, "counter", "ledger_spared",
+	       "questions that were not sent, since the other host's RNIC takes no session",
+	       q->count.spared);
+#define PUT(name, text) figure(out, "counter", "ledger_lease_" #name, text, q->lease.count.name);
+	RSK_QUOTA_LEASE_COUNTERS(PUT)
+#undef PUT
+#define PUT(name, text) figure(out, "counter", "ledger_" #name, text, q->own.count.name);
+	RSK_QUOTA_OWN_COUNTERS(PUT)
+#undef PUT
+#define PUT(name, text) figure(out, "counter", "ledger_" #name, text, q->take.count.name);
+	RSK_QUOTA_TAKE_COUNTERS(PUT)
 #undef PUT
 }
 
@@ -353,4 +422,6 @@ void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
 #define PUT(name, text) figure(out, "counter", "etcd_" #name, text, etcd.name);
 	RSK_ETCD_COUNTERS(PUT)
 #undef PUT
+	if (d->quotas)
+		ledger_metrics(d->quotas, out);
 }

@@ -28,6 +28,8 @@ void rsk_policy_members(struct rsk_daemon *d, struct evhttp_request *req);
 void rsk_policy_services(struct rsk_daemon *d, struct evhttp_request *req);
 /* Who is a central policy agent or a central PMSP: rsk_roles_list() */
 void rsk_policy_roles(struct rsk_daemon *d, struct evhttp_request *req);
+/* The ledger of remote ports: rsk_quotas_list() */
+void rsk_policy_ledger(struct rsk_daemon *d, struct evhttp_request *req);
 
 /* What is known of the cluster; NULL: there is none. */
 json_t *rsk_policy_status(const struct rsk_daemon *d);

@@ -69,6 +69,8 @@ enum rsk_reason rsk_local_verdict(enum rsk_pma_verdict verdict)
 		return RSK_REASON_NO_RNIC;
 	case RSK_PMA_SOFT_RNIC:
 		return RSK_REASON_SOFT_RNIC;
+	case RSK_PMA_REMOTE_FULL:
+		return RSK_REASON_PEER_FULL;
 	default:
 		return RSK_REASON_POLICY;
 	}

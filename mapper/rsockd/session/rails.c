@@ -207,6 +207,16 @@ static void forget(struct rsk_local_told *t)
 	free(t);
 }
 
+/* The other host has it already, whatever quota there is. */
+static void count_at_quota(const struct rsk_local_told *t, uint64_t reservation)
+{
+	const struct rsk_agent_ask *ask = &t->l->agent->ask;
+	const struct rsk_pm_msg name = name_of(&t->m, true);
+
+	if (ask->quota_ops && (t->m.flags & RSK_LOCAL_CONNECTING))
+		ask->quota_ops->begin(ask->quota_ctx, &name, reservation, true);
+}
+
 static void told_decided(void *user, const struct rsk_pma_answer *answer)
 {
 	struct rsk_local_told *t = user;
@@ -227,6 +237,8 @@ static void told_decided(void *user, const struct rsk_pma_answer *answer)
 		rsk_pma_release(l->agent->pma, answer->reservation);
 		why = RSK_REASON_MEMORY;
 	}
+	if (why == RSK_REASON_MAPPED)
+		count_at_quota(t, answer->reservation);
 	if (why == RSK_REASON_MAPPED) {
 		rsk_pma_confirm(l->agent->pma, answer->reservation);
 		l->count.links++;

@@ -1,0 +1,489 @@
+#!/usr/bin/python3
+"""The ledger of remote ports: hosts hold sessions of each other's RNICs by quotas in a real etcd,
+ahead of need. An auditor reads all that is granted, all the time: never more than there is.
+"""
+import base64
+import json
+import signal
+import sys
+import threading
+import time
+
+import local
+import pm
+from etcdlab import PREFIX, Etcd, EtcdCluster, Proxy, b64
+from lib.harness import Failure, case, main
+from net_cluster import rsock, state
+from net_local import ALICE, BOB, PORT
+from net_members import LEASE_S, registered
+from net_rdma import RAIL_A, RAIL_B, Connection, answer, at, guest, link, silent
+from net_rsockd import EVERYTHING
+from netlab import Lab
+
+HOLD_S = 4  # the least that is allowed
+LEDGER = f"{PREFIX}/ledger/"
+
+
+def config(host, urls, sessions=100, ledger=True, **more):
+    cluster = {"etcd": urls, "prefix": PREFIX, "lease": f"{LEASE_S}s", "timeout": "1s"}
+    return {"rnics": [{"name": "rnic0", "addresses": [host.ip], "sessions": sessions}],
+            "services": [{"name": "it", "ports": [str(PORT)]}], "rules": EVERYTHING,
+            "pmsp": {"accept-time": "3s"},
+            "cluster": {**cluster, **({"ledger": {"hold": f"{HOLD_S}s"}} if ledger else {})},
+            **more}
+
+
+def lab(t, sessions=8, hosts=3):
+    """etcd on the last host; the first one owns the RNIC that the others use."""
+    net = Lab(t, hosts + 1)
+    etcd = Etcd(net.hosts[-1])
+    for i, host in enumerate(net.hosts[:-1]):
+        host.start(**config(host, [etcd.url], sessions if i == 0 else 100))
+    for host in net.hosts[:-1]:
+        ready(t, host)
+    for host in net.hosts[1:-1]:
+        t.until(lambda h=host: remote(h, net.hosts[0]), 10, "the offer of the first host")
+    return etcd, *net.hosts[:-1]
+
+
+def ledger(host):
+    return host.get("/v1/policy/ledger")
+
+
+def ready(t, host, want="shared", seconds=20):
+    t.until(lambda: ledger(host)["state"] == want, seconds,
+            f"host {host.number} to have the ledger {want}")
+
+
+def remote(host, owner):
+    """What the host knows of the owner's RNIC, or None."""
+    return next((one for one in ledger(host)["remote"]
+                 if one["rnic"] == f"host{owner.number}/rnic0"), None)
+
+
+def own(host):
+    return ledger(host)["own"][0]
+
+
+def count(host, name):
+    return host.figure(f"cluster_ledger_{name}_total")
+
+
+def entries(etcd, what):
+    """What etcd has below ledger/WHAT/, by the rest of the key: the value, parsed or None."""
+    head = f"{LEDGER}{what}/"
+    found = etcd.do("kv/range", key=b64(head), range_end=b64(head[:-1] + "0")).get("kvs", [])
+    out = {}
+    for one in found:
+        try:
+            value = json.loads(base64.b64decode(one.get("value", "")))
+        except ValueError:
+            value = None
+        out[base64.b64decode(one["key"]).decode()[len(head):]] = value
+    return out
+
+
+def quotas(etcd, owner):
+    """Sessions by holder."""
+    head = f"host{owner.number}/rnic0/"
+    return {name[len(head):]: one["sessions"] for name, one in entries(etcd, "quota").items()
+            if name.startswith(head)}
+
+
+class Auditor:
+    """Reads all grants at one revision, again and again: the claims of an RNIC are its holders'
+    quotas, or what the owner has published as used by them, if that is more.
+    """
+
+    def __init__(self, t, etcd, limits):
+        self.t, self.etcd, self.limits = t, etcd, limits  # by NODE/RNIC
+        self.wrong, self.looks, self.most, self.ended = [], 0, 0, False
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def look(self):
+        node = self.etcd.any() if isinstance(self.etcd, EtcdCluster) else self.etcd
+        found = node.do("kv/range", key=b64(LEDGER), range_end=b64(LEDGER[:-1] + "0"))
+        claims = {}
+        for one in found.get("kvs", []):
+            name = base64.b64decode(one["key"]).decode()[len(LEDGER):].split("/")
+            value = json.loads(base64.b64decode(one["value"]))
+            held = claims.setdefault("/".join(name[1:3]), {})
+            if name[0] == "quota":
+                held[name[3]] = max(held.get(name[3], 0), value["sessions"])
+            else:
+                for holder, used in value["used"].items():
+                    held[holder] = max(held.get(holder, 0), used)
+        self.looks += 1
+        for rnic, held in claims.items():
+            self.most = max(self.most, sum(held.values()))
+            if rnic in self.limits and sum(held.values()) > self.limits[rnic]:
+                self.wrong.append((found["header"]["revision"], rnic, held))
+
+    def run(self):
+        while not self.ended:
+            try:
+                self.look()
+            except (OSError, Failure, StopIteration):
+                pass  # etcd is away
+            time.sleep(0.005)
+
+    def end(self):
+        self.ended = True
+        self.thread.join(30)
+        self.t.equal(self.wrong[:3], [], "what was granted twice")
+        self.t.check(self.looks > 20 and self.most > 0, f"{self.looks} looks, {self.most} at most")
+
+
+class Sessions:
+    """Streams from a host to the owner's, with a process at each end that says what librsock does.
+    """
+
+    def __init__(self, t, host, owner, rail=RAIL_A):
+        self.t, self.host, self.owner = t, host, owner
+        self.client, self.server = guest(host, BOB, rail), guest(owner, ALICE, RAIL_B)
+        self.open, self.plain = [], []
+        self.port = PORT
+
+    def begin(self):
+        """Returns the reason that the connecting end is told."""
+        c = Connection(self.host, self.owner)
+        c.listener.close()
+        self.server.look_up(c.far, False)
+        answer(self.t, self.server, "the accepting end")
+        self.client.look_up(c.near, True)
+        reason, said = answer(self.t, self.client, "the connecting end")
+        if reason != "mapped":
+            self.plain.append(c)
+            return reason
+        link(self.t, self.server, c.far, said["link"],
+             **at(self.owner, RAIL_B, from_ip=pm.packed(self.host.ip)))
+        self.t.equal(answer(self.t, self.server, "LINK")[0], "mapped", "let in")
+        link(self.t, self.client, c.near, said["link"], flags=local.CONNECTING,
+             from_ip=pm.packed(self.host.ip))
+        self.open.append((c, said["link"]))
+        return reason
+
+    def end(self):
+        """Ends the oldest one at both ends."""
+        _, handle = self.open.pop(0)
+        self.server.say(local.UNLINK, link=handle)
+        self.client.say(local.UNLINK, link=handle)
+        silent(self.t, self.server)
+        silent(self.t, self.client)
+
+    def flow(self):
+        """Bytes pass in all streams that were ever begun."""
+        for c in [*(c for c, _ in self.open), *self.plain]:
+            c.near.sendall(b"x")
+            self.t.equal(c.far.recv(1), b"x", "a byte")
+
+
+@case(timeout=90)
+def a_quota_is_taken_ahead_and_given_back(t):
+    etcd, o, a, _ = lab(t, sessions=64)
+    auditor = Auditor(t, etcd, {"host1/rnic0": 64})
+    t.equal(own(o)["offered"], 56, "what is offered at first")
+    s = Sessions(t, a, o)
+    t.equal(s.begin(), "mapped", "the first, without a quota")
+    t.until(lambda: quotas(etcd, o).get("host2", 0) >= 4, 10, "a quota to be taken ahead of need")
+    t.until(lambda: [(one["holder"], one["used"]) for one in own(o)["holders"]] == [("host2", 1)],
+            10, "the owner to know who uses it")
+    covered = count(a, "covered")
+    t.equal([s.begin() for _ in range(2)], ["mapped"] * 2, "more")
+    t.equal(count(a, "covered") - covered, 2, "covered by the quota")
+    said = rsock(t, a, "ledger")
+    t.check("the ledger is shared" in said and "host1/rnic0" in said, said)
+    said = rsock(t, o, "ledger")
+    t.check("host2" in said and "uses 3" in said, said)
+    t.check("the ledger is shared" in rsock(t, a, "show"), "policy show")
+    s.flow()
+    t.until(lambda: quotas(etcd, o).get("host2") == 3, 30, "what is not needed to be given back")
+    for _ in range(3):
+        s.end()
+    t.until(lambda: quotas(etcd, o) == {}, 30, "all of it to be given back")
+    auditor.end()
+
+
+@case(timeout=120)
+def two_hosts_want_the_last_sessions(t):
+    """All sessions come to use, none twice; then nobody asks any more."""
+    etcd, o, a, b = lab(t, sessions=8)
+    auditor = Auditor(t, etcd, {"host1/rnic0": 8})
+    both = Sessions(t, a, o), Sessions(t, b, o)
+
+    def fill():
+        """One more where there is room. Returns whether all are in use."""
+        for s in both:
+            if s.begin() == "mapped":
+                t.check(own(o)["booked"] <= 8, own(o))
+        return own(o)["booked"] == 8
+    t.until(fill, 60, "all sessions to be in use")
+    t.until(lambda: all(remote(h, o)["state"] == "full" for h in (a, b)), 10, "both to know it")
+    requests, sent = o.counts()["requests"], len(both[0].plain)
+    for s in both:
+        t.equal([s.begin() for _ in range(5)], ["peer-full"] * 5, "a full RNIC")
+    t.equal(o.counts()["requests"] - requests, 0, "PMReq to a full RNIC")
+    t.equal(len(both[0].plain) - sent, 5, "streams that stay on TCP")
+    t.check(count(a, "spared") >= 5, "questions that were spared")
+    for s in both:
+        s.flow()
+    # One ends, and its place is taken again.
+    next(s for s in both if s.open).end()
+    t.until(fill, 30, "the last one to be in use again")
+    auditor.end()
+
+
+@case(timeout=90)
+def a_host_is_killed(t):
+    """What it held is free after its lease, and what it used when its sessions end."""
+    etcd, o, a, b = lab(t, sessions=16)
+    auditor = Auditor(t, etcd, {"host1/rnic0": 16})
+    s = Sessions(t, a, o)
+    t.equal([s.begin() for _ in range(3)], ["mapped"] * 3, "sessions")
+    t.until(lambda: quotas(etcd, o).get("host2", 0) >= 3, 10, "a quota")
+    t.kill(a.daemon)
+    killed = time.monotonic()
+    t.until(lambda: quotas(etcd, o) == {}, 4 * HOLD_S, "the quota to go with its lease")
+    t.check(time.monotonic() - killed < 2 * 2 * HOLD_S, "within two leases")
+    # The sessions are there, and the owner has told that before.
+    t.equal(entries(etcd, "capacity")["host1/rnic0"]["used"].get("host2", 0) >= 3, True, "used")
+    s.server.close()
+    t.until(lambda: own(o)["booked"] == 0, 10, "the sessions to end")
+    t.until(lambda: entries(etcd, "capacity")["host1/rnic0"] and
+            not entries(etcd, "capacity")["host1/rnic0"]["used"], 10, "nothing to be used")
+    t.until(lambda: own(o)["offered"] == 12 and not own(o)["holders"], 10, "all of it to be free")
+    more = Sessions(t, b, o)
+    t.equal([more.begin() for _ in range(2)], ["mapped"] * 2, "another host")
+    auditor.end()
+
+
+@case(timeout=120)
+def a_host_is_stopped_beyond_its_lease(t):
+    """Its quota is given to another one. When it goes on it uses none of it before it has one."""
+    etcd, o, a, b = lab(t, sessions=8)
+    auditor = Auditor(t, etcd, {"host1/rnic0": 8})
+    s = Sessions(t, a, o)
+    t.equal([s.begin() for _ in range(2)], ["mapped"] * 2, "sessions")
+    t.until(lambda: quotas(etcd, o).get("host2", 0) >= 2, 10, "a quota")
+    a.daemon.popen.send_signal(signal.SIGSTOP)
+    t.until(lambda: "host2" not in quotas(etcd, o), 5 * HOLD_S, "its quota to go")
+    t.equal(entries(etcd, "capacity")["host1/rnic0"]["used"]["host2"], 2, "what it uses stays")
+    other = Sessions(t, b, o)
+
+    def fill():
+        other.begin()
+        return own(o)["booked"] == 8
+    t.until(fill, 60, "the other one to take the rest")
+    a.daemon.popen.send_signal(signal.SIGCONT)
+    t.until(lambda: remote(a, o) and ledger(a)["state"] == "shared" and
+            quotas(etcd, o).get("host2") == 2, 30, "a quota for what it uses")
+    t.check(count(a, "lease_lapses") >= 1, "that its lease was over")
+    t.until(lambda: s.begin() == "peer-full", 10, "the RNIC is full for it")
+    t.check(own(o)["booked"] == 8, own(o))
+    s.flow()
+    auditor.end()
+
+
+@case(timeout=120)
+def etcd_is_killed_and_back(t):
+    """Quotas are used for a bounded time, and then decisions are as without a ledger."""
+    etcd, o, a, _ = lab(t, sessions=64)
+    auditor = Auditor(t, etcd, {"host1/rnic0": 64})
+    s = Sessions(t, a, o)
+    t.equal(s.begin(), "mapped", "a session")
+    t.until(lambda: quotas(etcd, o).get("host2", 0) >= 4, 10, "a quota")
+    etcd.kill()
+    ready(t, a, "held")
+    covered = count(a, "covered")
+    t.equal(s.begin(), "mapped", "by the quota, without etcd")
+    t.equal(count(a, "covered") - covered, 1, "covered")
+    ready(t, a, "local")
+    ready(t, o, "local")
+    t.check("only what is local" in a.daemon.err(), "the log")
+    covered, asked = count(a, "covered"), count(a, "asked")
+    t.equal([s.begin() for _ in range(6)], ["mapped"] * 6, "as without a ledger")
+    t.equal((count(a, "covered") - covered, count(a, "asked") - asked), (0, 0), "by no quota")
+    s.flow()
+    etcd.start()
+    ready(t, a, seconds=40)
+    ready(t, o, seconds=40)
+    t.until(lambda: quotas(etcd, o).get("host2", 0) >= 8, 30, "a quota for all that is in use")
+    t.until(lambda: own(o)["holders"] and own(o)["holders"][0]["used"] == 8, 10, "known as its")
+    said = a.daemon.err()
+    t.equal((said.count("etcd is away; quotas"), said.count("only what is local")), (1, 1), said)
+    auditor.end()
+
+
+@case(timeout=90)
+def a_drained_rnic_is_not_asked(t):
+    etcd, o, a, _ = lab(t, sessions=64)
+    s = Sessions(t, a, o)
+    t.equal(s.begin(), "mapped", "a session")
+    t.until(lambda: quotas(etcd, o).get("host2", 0) >= 4, 10, "a quota")
+    o.post("/v1/drain", {"device": "rnic0"})
+    t.until(lambda: remote(a, o)["state"] == "draining", 10, "it to be told")
+    requests = o.counts()["requests"]
+    t.equal([s.begin() for _ in range(3)], ["peer-full"] * 3, "a drained RNIC")
+    t.equal(o.counts()["requests"], requests, "PMReq")
+    t.until(lambda: quotas(etcd, o).get("host2") == 1, 10, "what is not in use to be given back")
+    s.flow()
+    o.post("/v1/drain", {"device": "rnic0", "on": False})
+    t.until(lambda: remote(a, o)["state"] == "up", 10, "it to be told")
+    t.equal(s.begin(), "mapped", "another session")
+
+
+@case(timeout=60)
+def kept_free_for_who_holds_it(t):
+    """A host without a ledger gets what is left over, and the holder what it holds."""
+    net = Lab(t, 4)
+    o, a, plain, last = net.hosts
+    etcd = Etcd(last)
+    o.start(**config(o, [etcd.url], 8))
+    a.start(**config(a, [etcd.url]))
+    plain.start(**config(plain, [etcd.url], ledger=False))
+    for host in (o, a):
+        ready(t, host)
+    t.until(lambda: remote(a, o), 10, "the offer")
+    # By hand, as another tool would: a holder of five.
+    etcd.put(json.dumps({"run": "0" * 16, "sessions": 5, "addresses": [a.ip]}),
+             f"{LEDGER}quota/host1/rnic0/by-hand")
+    t.until(lambda: [one["quota"] for one in own(o)["holders"]] == [5], 10, "it to be known")
+    t.until(lambda: own(o)["offered"] <= 7, 10, "the offer")
+    other = Sessions(t, plain, o)
+
+    def fill():
+        return other.begin() != "mapped" and len(other.open) == 3
+    t.until(fill, 30, "the rest to be in use")
+    t.equal((own(o)["booked"], own(o)["kept"]), (3, 5), "what is kept free")
+    s = Sessions(t, a, o)
+    t.equal([s.begin() for _ in range(5)], ["mapped"] * 5, "the holder")
+    t.equal((own(o)["booked"], own(o)["kept"]), (8, 0), "then")
+
+
+@case(timeout=90)
+def garbage_in_a_key(t):
+    """An unreadable quota counts as all that there is for who takes one, and the owner keeps
+    nothing free for it; an unreadable offer is as none.
+    """
+    etcd, o, a, _ = lab(t, sessions=64)
+    bad = [b"", b"{", b"[]", b'"x"', b"\xff\0", b'{"run":"0000000000000000","sessions":-1,'
+           b'"addresses":[]}', b'{"run":"0000000000000000","sessions":1e30,"addresses":[]}',
+           b'{"run":"0000000000000000","sessions":99999999999999999999,"addresses":[]}',
+           b'{"run":"0000000000000000","sessions":1,"addresses":["x"]}', b"x" * 200000]
+    for i, value in enumerate(bad):
+        etcd.put(value, f"{LEDGER}quota/host1/rnic0/bad{i}")
+    etcd.put("{}", f"{LEDGER}quota/host1/")
+    etcd.put("{}", f"{LEDGER}quota/host1/rnic0/a/b")
+    etcd.put("{}", f"{LEDGER}capacity/host9/rnic0")
+    etcd.put("{}", f"{LEDGER}capacity/\x1b[31m")
+    etcd.put(json.dumps({"run": "0" * 16, "sessions": 2**32 - 1, "addresses": []}),
+             f"{LEDGER}quota/host1/nothing/huge")
+    t.until(lambda: sum(not one["readable"] for one in ledger(a)["remote"]) == 2, 10, "two bad")
+    s = Sessions(t, a, o)
+    t.equal([s.begin() for _ in range(3)], ["mapped"] * 3, "as without a ledger")
+    t.until(lambda: count(a, "shortages") >= 1, 10, "that nothing is left, as far as is known")
+    t.equal(quotas_of(etcd, "host2"), None, "what was taken")
+    t.check("\x1b" not in rsock(t, a, "ledger") and "unreadable" in rsock(t, a, "ledger"), "list")
+    etcd.do("kv/deleterange", key=b64(f"{LEDGER}quota/host1/"),
+            range_end=b64(f"{LEDGER}quota/host10"))
+    t.until(lambda: (s.begin(), quotas_of(etcd, "host2"))[1], 30, "a quota, now that all is clear")
+    s.flow()
+
+
+def quotas_of(etcd, holder):
+    entry = entries(etcd, "quota").get(f"host1/rnic0/{holder}")
+    return entry and entry["sessions"]
+
+
+@case(timeout=60)
+def answers_that_are_lost(t):
+    """A transaction of which no answer comes may have been executed or not."""
+    net = Lab(t, 3)
+    o, a, last = net.hosts
+    etcd = Etcd(last)
+    proxy = Proxy(last, 2479, (last.ip, 2379))
+    o.start(**config(o, [etcd.url], 64))
+    a.start(**config(a, [proxy.url]))
+    auditor = Auditor(t, etcd, {"host1/rnic0": 64})
+    for host in (o, a):
+        ready(t, host)
+    t.until(lambda: remote(a, o), 10, "the offer")
+    s = Sessions(t, a, o)
+    for _ in range(2):
+        proxy.hold = b"request_put"
+        t.equal([s.begin() for _ in range(2)], ["mapped"] * 2, "sessions meanwhile")
+        t.until(lambda: proxy.held, 10, "a transaction to be held back")
+        failures = count(a, "failures")
+        t.until(lambda f=failures: count(a, "failures") > f, 10, "it to be given up")
+        proxy.hold, proxy.held = None, 0
+        t.until(lambda: quotas(etcd, o).get("host2", 0) >= len(s.open), 20, "a quota")
+        t.until(lambda: remote(a, o)["quota"] == quotas(etcd, o)["host2"], 20,
+                "the host to know what it holds")
+    s.flow()
+    auditor.end()
+
+
+@case(timeout=180)
+def the_leader_of_three_is_killed(t):
+    """Two hosts begin and end sessions all the time, while the node of etcd that leads is killed,
+    and comes back; twice.
+    """
+    net = Lab(t, 6)
+    o, a, b, *nodes = net.hosts
+    etcd = EtcdCluster(nodes)
+    urls = [node.url for node in etcd.nodes]
+    for i, host in enumerate((o, a, b)):
+        host.start(**config(host, urls[i:] + urls[:i], 16 if host is o else 100))
+    for host in (o, a, b):
+        registered(t, host)
+        ready(t, host)
+    for host in (a, b):
+        t.until(lambda h=host: remote(h, o), 10, "the offer")
+    auditor = Auditor(t, etcd, {"host1/rnic0": 16})
+    both = Sessions(t, a, o), Sessions(t, b, o)
+
+    def churn(seconds):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            for s in both:
+                s.begin()
+                if len(s.open) > 4:
+                    s.end()
+                t.check(own(o)["booked"] <= 16, own(o))
+    for _ in range(2):
+        churn(3)
+        leader = t.until(etcd.leader, 20, "a leader")
+        leader.kill()
+        churn(6)
+        etcd.start()
+        for host in (o, a, b):
+            ready(t, host, seconds=40)
+    t.until(lambda: sum(quotas(etcd.any(), o).values()) >= sum(len(s.open) for s in both), 30,
+            "quotas for what is in use")
+    for s in both:
+        s.flow()
+        while s.open:
+            s.end()
+    t.until(lambda: quotas(etcd.any(), o) == {}, 40, "all of it to be given back")
+    auditor.end()
+
+
+@case(timeout=60)
+def without_the_key_there_is_none(t):
+    net = Lab(t, 3)
+    o, a, last = net.hosts
+    etcd = Etcd(last)
+    for host in (o, a):
+        host.start(**config(host, [etcd.url], 8 if host is o else 100, ledger=False))
+        registered(t, host)
+    s = Sessions(t, a, o)
+    t.equal([s.begin() for _ in range(8)], ["mapped"] * 8, "all sessions")
+    t.equal(s.begin(), "peer-policy", "one too many: the other host says so")
+    t.equal(entries(etcd, "quota") | entries(etcd, "capacity"), {}, "in etcd")
+    t.equal(state(a)["ledger"], None, "the status")
+    t.check("no ledger" in rsock(t, a, "ledger", expect=1), "rsock policy ledger")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
