@@ -15,6 +15,7 @@ import net_local
 import net_members
 import net_policy
 import net_rdma
+import net_roles
 import net_rsockd
 import net_services
 import net_traffic
@@ -78,6 +79,7 @@ SCENARIOS = (
     net_services.garbage_among_the_services,
     net_central.an_address_of_several_hosts,
     net_services.etcd_is_restarted,
+    net_roles.what_is_open_when_a_role_moves,
 )
 
 

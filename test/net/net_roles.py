@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 
-from etcdlab import PREFIX, Certificates, Etcd, b64
+from etcdlab import PORT as ETCD_PORT, PREFIX, Certificates, Etcd, Proxy, b64
 from lib.harness import case, main
 from net_cluster import rsock, state
 from net_members import GARBAGE, LEASE_S, registered
@@ -21,7 +21,7 @@ LASTING = [{**IPERF[0], "pm-time": "60s"}]
 BOOT = "0123456789abcdef"
 
 
-def of(etcd, **more):
+def of(etcd, /, **more):
     return {"etcd": [etcd.url], "prefix": PREFIX, "lease": f"{LEASE_S}s", **more}
 
 
@@ -68,16 +68,20 @@ def known(central):
     return {one["node"] for one in serves(central)["nodes"]}
 
 
-def two_agents(t, nodes=1, sessions=3):
+def two_agents(t, nodes=1, sessions=3, ways=None):
     """Host 1 asks for mappings, the next ones have them, then two agents, the first one at work;
-    etcd is on the last host.
+    etcd is on the last host. ways: gets the first one's way to etcd.
     """
     lab = Lab(t, nodes + 4)
     a, *others, c, d, last = lab.hosts
     etcd = Etcd(last)
     services = [{**LASTING[0], "limits": {"sessions": sessions}}]
     for central in (c, d):
-        agent(central, etcd, services)
+        more = {}
+        if ways is not None and central is c:
+            ways.append(Proxy(last, 4000, (last.ip, ETCD_PORT)))
+            more = {"etcd": [ways[0].url]}
+        agent(central, etcd, services, cluster=more)
         t.until(lambda central=central: ("pma", f"host{central.number}") in roles(central), 15,
                 "the role to be told")
     a.start(**asking(a))
@@ -131,9 +135,10 @@ def in_name_of(who, role):
 @case(timeout=120)
 def one_that_was_stopped_does_not_go_on(t):
     """The agent at work is stopped for longer than its lease: what it is asked when it goes on is
-    not answered, and it stands by.
+    not answered, though it has heard nothing of the other one yet, and it stands by.
     """
-    etcd, a, (b,), c, d = two_agents(t)
+    ways = []
+    etcd, a, (b,), c, d = two_agents(t, ways=ways)
     t.equal(a.map(b, SERVICE, cp_port=1)["outcome"], "mapped", "before")
     kv = etcd.do("kv/range", key=b64(f"{PREFIX}/roles/pma/host3"))["kvs"][0]
     role = int(kv["create_revision"])
@@ -141,6 +146,7 @@ def one_that_was_stopped_does_not_go_on(t):
     t.check(b" 503 " in say(b, c, in_name_of("other", role + 1), None), "another role")
     t.check(b" 503 " in say(b, d, in_name_of("other", role), None), "another agent")
     c.daemon.popen.send_signal(signal.SIGSTOP)
+    ways[0].silent = True
     at_work(t, d, b)
     answers = []
     asked = threading.Thread(target=lambda: answers.append(
@@ -150,6 +156,7 @@ def one_that_was_stopped_does_not_go_on(t):
     c.daemon.popen.send_signal(signal.SIGCONT)
     asked.join(20)
     t.check(answers and b" 503 " in answers[0], answers)
+    ways[0].silent = False
     told(t, c, ("pma", "host3"), ("pma", "host4"))
     t.until(lambda: known(c) == set() and held(c) == 0, 20, "it to know no node")
     t.equal((known(d), held(d)), ({"host2"}, 2), "who is at work")

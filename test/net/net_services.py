@@ -364,7 +364,7 @@ def a_compaction_under_the_watch(t):
         etcd.put(json.dumps(good(name)), f"{PREFIX}/services/{name}")
     way.hold = b"/v3/watch"
     a.start(**member(a, way.url))
-    t.until(lambda: way.held == 2, 10, "the watches of services and of the document")
+    t.until(lambda: way.held == 3, 10, "the watches of services, roles and the document")
     knows(t, a, {("x", "10.77.0.99", 99), ("y", "10.77.0.99", 99)})
     etcd.do("kv/deleterange", key=b64(f"{PREFIX}/services/x"))
     newest = etcd.put(json.dumps(good("y", port=7)), f"{PREFIX}/services/y")

@@ -179,6 +179,23 @@ Test(pma_central, the_load_of_the_node_that_asks)
 	rsk_pma_free(pma);
 }
 
+Test(pma_central, one_that_takes_over)
+{
+	struct rsk_pma *pma = pma_of(fabric);
+	struct rsk_central c;
+
+	rsk_central_init(&c, &central_config, pma, 0);
+	rsk_central_tick(&c, 300 * MS);
+	cr_assert(!rsk_central_in_grace(&c, 900 * MS) && rsk_central_next(&c) == UINT64_MAX);
+	rsk_central_take_over(&c, 1000 * MS);
+	cr_assert(rsk_central_in_grace(&c, 1299 * MS) && !rsk_central_in_grace(&c, 1300 * MS));
+	cr_assert_eq(rsk_central_next(&c), 1300 * MS);
+	rsk_central_tick(&c, 1300 * MS);
+	cr_assert_eq(rsk_central_next(&c), UINT64_MAX);
+	rsk_central_fini(&c);
+	rsk_pma_free(pma);
+}
+
 /* ---- both, over a connection that loses messages ---- */
 
 #define NODES 3
@@ -392,7 +409,8 @@ Test(pma_link, never_more_than_the_limit_whoever_dies, .timeout = 100)
 			end_agent(&o, o.active);
 			start_agent(&o, o.active);
 		}
-		if (roll(&o.dice, 10000) == 0)
+		/* Above all when nothing more may be granted. */
+		if (roll(&o.dice, all_held(&o) < LIMIT - 5 ? 10000 : 100) == 0)
 			move_role(&o);
 		cr_assert_leq(all_held(&o), LIMIT, "step %d", step);
 		most = all_held(&o) > most ? all_held(&o) : most;

@@ -345,7 +345,7 @@ void policy_show_cluster(const json_t *cluster)
 	if (member)
 		printf("not among the members: %s\n", member);
 	if (agent)
-		printf("central policy agent: %s%s\n", agent,
+		printf("the cluster's central policy agent: %s%s\n", agent,
 		       json_is_true(json_object_get(roles, "agent-here")) ? ", this daemon" : "");
 	show_ledger(json_object_get(cluster, "ledger"));
 }
