@@ -41,7 +41,7 @@ struct order {
 	struct rsk_order_rx rx;
 	struct rsk_order_sent sent[ORDER_WINDOW];
 	struct rsk_order_element elements[ORDER_WINDOW];
-	uint64_t acks[RSK_ORDER_WORDS(ORDER_CELLS)], places[RSK_ORDER_WORDS(ORDER_CELLS)];
+	uint64_t places[RSK_ORDER_WORDS(ORDER_CELLS)];
 	uint8_t *ring, *from, *to; /* owned */
 	uint32_t size, rails;
 };
@@ -165,7 +165,7 @@ static int order_size(struct order *o, const struct rsk_order_setup *setup, uint
 		return order_failed("ring", ns < 0 ? ns : -EBADMSG);
 	printf("%s{\"size_bytes\":%u,\"ring_ns\":%.2f,\"order_ns\":{", first ? "" : ",", size, ns);
 	for (size_t i = 0; i < sizeof(rails) / sizeof(*rails); i++) {
-		int rc = rsk_order_tx_init(&o->tx, setup, o->sent, o->acks);
+		int rc = rsk_order_tx_init(&o->tx, setup, o->sent);
 
 		if (!rc)
 			rc = rsk_order_rx_init(&o->rx, setup, o->elements, o->places);

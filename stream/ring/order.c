@@ -119,19 +119,17 @@ int rsk_order_setup_check(const struct rsk_order_setup *setup)
 }
 
 int rsk_order_tx_init(struct rsk_order_tx *tx, const struct rsk_order_setup *setup,
-		      struct rsk_order_sent *sent, uint64_t *acks)
+		      struct rsk_order_sent *sent)
 {
 	int rc = rsk_order_setup_check(setup);
 
 	if (rc < 0)
 		return rc;
 	memset(sent, 0, sizeof(*sent) * setup->window);
-	memset(acks, 0, RSK_ORDER_WORDS(setup->cells) * sizeof(*acks));
 	*tx = (struct rsk_order_tx){ .form = setup->form,
 				     .window = setup->window,
 				     .cells = setup->cells,
 				     .sent = sent,
-				     .acks = acks,
 				     .una = setup->number,
 				     .next = setup->number,
 				     .floor = setup->place,
@@ -145,37 +143,39 @@ static struct rsk_order_sent *sent_at(const struct rsk_order_tx *tx, uint64_t n)
 	return &tx->sent[n & (tx->window - 1)];
 }
 
-static bool acknowledged(const struct rsk_order_sent *s)
+/* Is everything of it put, and below @place? */
+static bool ends_below(const struct rsk_order_sent *s, uint64_t place)
 {
-	return s->whole && s->acked == s->end - s->begin;
+	return s->whole && s->end <= place;
+}
+
+/* Does @place divide the first packet? Where the others begin is not recorded. */
+static bool in_first(const struct rsk_order_sent *s, uint64_t place)
+{
+	return place > s->begin && place < s->begin + s->first;
 }
 
 static bool tx_one_ok(const struct rsk_order_tx *tx, uint64_t n, uint64_t *after)
 {
 	const struct rsk_order_sent *s = sent_at(tx, n);
-	uint64_t below = tx->floor < s->begin ? s->begin : tx->floor < s->end ? tx->floor : s->end;
 
 	if (!s->first) /* begun, nothing put */
-		return n + 1 == tx->next && tx->open && !s->whole && !s->acked && !s->first_acked;
+		return n + 1 == tx->next && tx->open && !s->whole;
 	if (s->begin < *after || s->end - s->begin < s->first || s->end > tx->top)
 		return false;
 	*after = s->end;
 	if (s->whole != (n + 1 < tx->next || !tx->open))
 		return false;
-	if (n == tx->una && acknowledged(s))
-		return false;
-	return s->acked == below - s->begin + rsk_order_count(tx->acks, tx->cells, below, s->end) &&
-	       s->first_acked ==
-		       (rsk_order_find(tx->acks, tx->cells,
-				       below > s->begin + s->first ? s->begin + s->first : below,
-				       s->begin + s->first, false) == s->begin + s->first);
+	/* Acknowledgements are in order: at most the lowest one has some. */
+	return !ends_below(s, tx->floor) && !in_first(s, tx->floor) &&
+	       (n == tx->una || s->begin >= tx->floor);
 }
 
 bool rsk_order_tx_validate(const struct rsk_order_tx *tx)
 {
 	uint64_t after = 0, open = tx->next - tx->una;
 
-	if (!rsk_order_form_validate(&tx->form) || !tx->sent || !tx->acks || open > tx->window ||
+	if (!rsk_order_form_validate(&tx->form) || !tx->sent || open > tx->window ||
 	    tx->floor > tx->top || tx->top - tx->floor > tx->cells || (tx->open && !open))
 		return false;
 	if (tx->form.kind == RSK_ORDER_RELATIVE &&
@@ -186,8 +186,7 @@ bool rsk_order_tx_validate(const struct rsk_order_tx *tx)
 	for (uint64_t n = tx->una; n < tx->next; n++)
 		if (!tx_one_ok(tx, n, &after))
 			return false;
-	return rsk_order_count(tx->acks, tx->cells, tx->floor, tx->floor + tx->cells) ==
-	       rsk_order_count(tx->acks, tx->cells, tx->floor, tx->top);
+	return true;
 }
 
 int rsk_order_tx_begin(struct rsk_order_tx *tx)
@@ -222,7 +221,7 @@ uint16_t rsk_order_tx_tag(const struct rsk_order_tx *tx, bool last)
 
 	if (!tx->open)
 		return 0;
-	if (tx->form.stop && s->first_acked)
+	if (tx->form.stop && s->first && s->begin + s->first <= tx->floor)
 		tag = RSK_ORDER_BARE;
 	else
 		tag = RSK_ORDER_INDEXED | index_of(tx, tx->next - 1);
@@ -277,98 +276,25 @@ static void drained(struct rsk_order_tx *tx)
 	tx->restarts++;
 }
 
-static void advance(struct rsk_order_tx *tx)
-{
-	uint64_t before = tx->una;
-
-	while (tx->una < tx->next && acknowledged(sent_at(tx, tx->una)))
-		tx->una++;
-	if (tx->una != before && tx->una == tx->next)
-		drained(tx);
-}
-
-/*
- * The transaction with the highest number whose packets begin at or before @place; una - 1: none.
- */
-static uint64_t owner(const struct rsk_order_tx *tx, uint64_t place)
-{
-	uint64_t low = tx->una, high = tx->next;
-
-	while (low < high) {
-		uint64_t mid = low + (high - low) / 2;
-
-		if (sent_at(tx, mid)->begin <= place)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low - 1;
-}
-
-int rsk_order_tx_ack(struct rsk_order_tx *tx, uint64_t place, uint32_t cells)
-{
-	struct rsk_order_sent *s;
-	uint32_t had;
-	uint64_t n;
-
-	if (!rsk_order_fits(tx->cells, place, cells) || place + cells > tx->top)
-		return -EPROTO;
-	if (place + cells <= tx->floor)
-		return 0;
-	if (place < tx->floor)
-		return -EPROTO;
-	had = rsk_order_count(tx->acks, tx->cells, place, place + cells);
-	if (had == cells)
-		return 0;
-	n = owner(tx, place);
-	s = sent_at(tx, n);
-	if (had || n + 1 == tx->una || !s->first || place + cells > s->end)
-		return -EPROTO;
-	/* Where a packet begins is recorded only for the first one. */
-	if (place < s->begin + s->first) {
-		if (place != s->begin || cells != s->first)
-			return -EPROTO;
-		s->first_acked = true;
-	}
-	rsk_order_set(tx->acks, tx->cells, place, place + cells);
-	s->acked += cells;
-	advance(tx);
-	return 0;
-}
-
 int rsk_order_tx_ack_below(struct rsk_order_tx *tx, uint64_t place)
 {
+	uint64_t una = tx->una;
+
 	if (place > tx->top)
 		return -EPROTO;
 	if (place <= tx->floor)
 		return 0;
-	/*
-	 * A packet is never acknowledged in part. Only the boundary of the first packet is known
-	 * here.
-	 */
-	for (uint64_t n = tx->una; n < tx->next; n++) {
-		const struct rsk_order_sent *s = sent_at(tx, n);
-
-		if (place <= s->begin)
-			break;
-		if (place < s->begin + s->first)
-			return -EPROTO;
-	}
-	for (uint64_t n = tx->una; n < tx->next; n++) {
-		struct rsk_order_sent *s = sent_at(tx, n);
-		uint64_t from = s->begin > tx->floor ? s->begin : tx->floor;
-		uint64_t to = s->end < place ? s->end : place;
-
-		if (!s->first || place <= s->begin)
-			break;
-		if (from < to)
-			s->acked += (uint32_t)(to - from) -
-				    rsk_order_count(tx->acks, tx->cells, from, to);
-		s->first_acked = true;
-	}
-	rsk_order_clear(tx->acks, tx->cells, tx->floor, place);
+	while (una < tx->next && ends_below(sent_at(tx, una), place))
+		una++;
+	/* A packet is never acknowledged in part. */
+	if (una < tx->next && in_first(sent_at(tx, una), place))
+		return -EPROTO;
 	tx->floor = place;
-	advance(tx);
+	if (una == tx->una)
+		return 0;
+	tx->una = una;
+	if (una == tx->next)
+		drained(tx);
 	return 0;
 }
 

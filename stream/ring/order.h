@@ -89,10 +89,8 @@ struct rsk_order_setup {
 /* A transaction that was begun and is not yet acknowledged together with all before it. */
 struct rsk_order_sent {
 	uint64_t begin, end; /* places put so far */
-	uint32_t acked;	     /* cells */
 	uint32_t first;	     /* cells of the first packet; 0: not put yet */
-	bool first_acked;
-	bool whole; /* the last packet was put */
+	bool whole;	     /* the last packet was put */
 };
 
 /* Owner: the stream's sending side, under its tx lock. In memory that a fork copies. */
@@ -100,13 +98,11 @@ struct rsk_order_tx {
 	struct rsk_order_form form;
 	uint32_t window, cells;
 	struct rsk_order_sent *sent; /* borrowed: [window], indexed by number */
-	/* Borrowed: RSK_ORDER_WORDS(cells); acknowledged cells from @floor on. */
-	uint64_t *acks;
-	uint64_t una;	 /* lowest number that is not completely acknowledged */
-	uint64_t next;	 /* number of the next transaction to begin */
-	uint64_t floor;	 /* every place below is acknowledged */
-	uint64_t top;	 /* place after the newest packet */
-	uint64_t origin; /* relative: the number with index 0 */
+	uint64_t una;		     /* lowest number that is not completely acknowledged */
+	uint64_t next;		     /* number of the next transaction to begin */
+	uint64_t floor;		     /* every place below is acknowledged, and no other */
+	uint64_t top;		     /* place after the newest packet */
+	uint64_t origin;	     /* relative: the number with index 0 */
 	/* Relative: times that everything was acknowledged since counting restarted. */
 	uint32_t drained;
 	bool epoch;
@@ -115,13 +111,12 @@ struct rsk_order_tx {
 };
 
 /*
- * rsk_order_tx_init - @sent has setup.window elements, @acks has RSK_ORDER_WORDS(setup.cells)
- * words, of any content; both are borrowed for as long as the machine is used. Returns 0; -EINVAL:
- * invalid form, window or ring; -ERANGE: the index is too narrow for the window, or, in the
- * absolute form, for the number.
+ * rsk_order_tx_init - @sent has setup.window elements of any content, borrowed for as long as the
+ * machine is used. Returns 0; -EINVAL: invalid form, window or ring; -ERANGE: the index is too
+ * narrow for the window, or, in the absolute form, for the number.
  */
 int rsk_order_tx_init(struct rsk_order_tx *tx, const struct rsk_order_setup *setup,
-		      struct rsk_order_sent *sent, uint64_t *acks);
+		      struct rsk_order_sent *sent);
 bool rsk_order_tx_validate(const struct rsk_order_tx *tx);
 
 /*
@@ -143,8 +138,7 @@ int rsk_order_tx_put(struct rsk_order_tx *tx, uint64_t place, uint32_t cells, bo
 
 /*
  * rsk_order_tx_put_other - a slot that is not a packet (tag 0: a command) was put, after all
- * packets. Only rsk_order_tx_ack_below() acknowledges it. Returns 0; -EINVAL, -ENOBUFS as above;
- * -EBUSY: a transaction is put in part.
+ * packets. Returns 0; -EINVAL, -ENOBUFS as above; -EBUSY: a transaction is put in part.
  */
 int rsk_order_tx_put_other(struct rsk_order_tx *tx, uint64_t place, uint32_t cells);
 
@@ -169,15 +163,9 @@ static inline bool rsk_order_tx_ready(const struct rsk_order_tx *tx)
 }
 
 /*
- * rsk_order_tx_ack - one packet is acknowledged: the receiver's machine has seen it. (For forms
- * that keep the index it is enough that the packet is in the receiver's memory.) A repeated
- * acknowledgement is not an error. Returns 0; -EPROTO: no such packet was put, and nothing changed.
- */
-int rsk_order_tx_ack(struct rsk_order_tx *tx, uint64_t place, uint32_t cells);
-
-/*
- * As rsk_order_tx_ack(), for everything below @place, as credit tells. An older place is not an
- * error. Returns 0 or -EPROTO.
+ * rsk_order_tx_ack_below - everything below @place is acknowledged, as credit tells: the receiver
+ * has taken it, so its machine has seen it. An older place is not an error. Returns 0; -EPROTO: so
+ * much was not put, or a packet would be acknowledged in part; nothing changed.
  */
 int rsk_order_tx_ack_below(struct rsk_order_tx *tx, uint64_t place);
 
@@ -231,7 +219,7 @@ struct rsk_order_rx {
 
 /*
  * As rsk_order_tx_init(); @elements has setup.window elements, @places RSK_ORDER_WORDS(setup.cells)
- * words.
+ * words, both of any content, and borrowed.
  */
 int rsk_order_rx_init(struct rsk_order_rx *rx, const struct rsk_order_setup *setup,
 		      struct rsk_order_element *elements, uint64_t *places);

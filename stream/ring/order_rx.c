@@ -444,7 +444,13 @@ int rsk_order_rx_take(struct rsk_order_rx *rx, uint64_t place)
 int rsk_order_rx_missing(const struct rsk_order_rx *rx, uint64_t from, uint64_t *number)
 {
 	for (uint64_t n = from > rx->low ? from : rx->low; n < rx->next; n++) {
-		if (bit(rx->done, n))
+		uint64_t lacks = ~rx->done[(n & NUMBERS) / 64] >> (n & 63);
+
+		if (!lacks)
+			n |= 63; /* the rest of this word is complete */
+		else
+			n += (uint64_t)__builtin_ctzll(lacks);
+		if (!lacks || n >= rx->next)
 			continue;
 		*number = n;
 		if (!bit(rx->open, n))

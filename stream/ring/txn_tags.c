@@ -16,13 +16,12 @@ bool rsk_txn_tags_tx_begin(struct rsk_txn_tags_tx **tags, const struct rsk_order
 	if (!form->bits)
 		return false;
 	if (!*tags)
-		*tags = rsk_arena_alloc_raw(sizeof(**tags) +
-					    RSK_ORDER_WORDS(cells) * sizeof(uint64_t));
+		*tags = rsk_arena_alloc_raw(sizeof(**tags));
 	if (!*tags)
 		return false;
 	(*tags)->begun = place;
 	setup.window = rsk_txn_tags_window(form);
-	return rsk_order_tx_init(&(*tags)->order, &setup, (*tags)->sent, (*tags)->acks) == 0;
+	return rsk_order_tx_init(&(*tags)->order, &setup, (*tags)->sent) == 0;
 }
 
 int rsk_txn_tags_next(struct rsk_order_tx *tx, struct rsk_rail *rail)

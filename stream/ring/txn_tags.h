@@ -43,7 +43,6 @@ struct rsk_txn_tags_tx {
 	struct rsk_order_tx order;
 	uint64_t begun; /* first place at this start; slots put before may still be untaken */
 	struct rsk_order_sent sent[RSK_TXN_TAGS_WINDOW];
-	uint64_t acks[]; /* RSK_ORDER_WORDS of the ring's cells */
 };
 
 struct rsk_txn_tags_rx {

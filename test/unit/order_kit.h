@@ -20,7 +20,7 @@ struct order_pair {
 	struct rsk_order_rx rx;
 	struct rsk_order_sent *sent;
 	struct rsk_order_element *elements;
-	uint64_t *acks, *places;
+	uint64_t *places;
 };
 
 /* A packet under way. */
@@ -56,9 +56,8 @@ static inline void order_init(struct order_pair *p, const char *form, uint32_t w
 					     UINT64_C(7) * cells };
 	p->sent = malloc(window * sizeof(*p->sent));
 	p->elements = malloc(window * sizeof(*p->elements));
-	p->acks = malloc(RSK_ORDER_WORDS(cells) * sizeof(*p->acks));
 	p->places = malloc(RSK_ORDER_WORDS(cells) * sizeof(*p->places));
-	cr_assert_eq(rsk_order_tx_init(&p->tx, &p->setup, p->sent, p->acks), 0);
+	cr_assert_eq(rsk_order_tx_init(&p->tx, &p->setup, p->sent), 0);
 	cr_assert_eq(rsk_order_rx_init(&p->rx, &p->setup, p->elements, p->places), 0);
 	order_check(p);
 }
@@ -67,7 +66,6 @@ static inline void order_free(struct order_pair *p)
 {
 	free(p->sent);
 	free(p->elements);
-	free(p->acks);
 	free(p->places);
 }
 
