@@ -192,10 +192,28 @@ struct rsk_stats_process {
 };
 
 /*
+ * What a receiver over several rails has seen before its turn. Only the holder of the stream's rx
+ * lock writes it, by relaxed stores; others read it.
+ */
+struct rsk_stats_ahead {
+	uint64_t slots;	   /* seen while an earlier one was missing */
+	uint64_t overtook; /* transactions that were complete before one with a lower number */
+	/*
+	 * Name of the gap that a reader found when there was nothing to read: how many transactions
+	 * lacked something although newer ones were there, and the lowest number of those. 0: none,
+	 * or what was seen is read.
+	 */
+	uint64_t gap;
+	uint64_t gap_lowest;
+	uint64_t spare[4];
+};
+
+/*
  * One end of a stream. Line 0: what it is; lines 1 and 2: counters of the sender and of the
  * receiver, in separate cache lines, since two threads may update them; line 1 also has the
  * operator request; line 3: the last events; line 4: rail failures, written by the library's own
- * thread, and what each rail has carried, written by a sender.
+ * thread, and what each rail has carried, written by a sender; line 5: what has overtaken, written
+ * by a receiver.
  */
 struct rsk_stats_stream {
 	uint32_t state; /* enum rsk_stats_state */
@@ -256,6 +274,8 @@ struct rsk_stats_stream {
 	/* Bytes of slots, with head and hash, put by each rail of its link. */
 	uint64_t tx_rail_bytes[RSK_STATS_RAILS];
 	uint64_t rx_tcp_calls; /* calls that received something by TCP; written by the receiver */
+
+	struct rsk_stats_ahead ahead;
 };
 
 /*
@@ -286,13 +306,14 @@ _Static_assert(RSK_STATS_STREAMS % 64 == 0, "whole words of busy bits");
 _Static_assert(sizeof(struct rsk_stats_header) == 4096, "header is a page");
 _Static_assert(offsetof(struct rsk_stats_header, spare) == 64, "header");
 _Static_assert(sizeof(struct rsk_stats_process) == 192, "process record");
-_Static_assert(sizeof(struct rsk_stats_stream) == 320, "stream record");
+_Static_assert(sizeof(struct rsk_stats_stream) == 384, "stream record");
 _Static_assert(offsetof(struct rsk_stats_stream, tx_ring_bytes) == 64, "line 1");
 _Static_assert(offsetof(struct rsk_stats_stream, rx_ring_bytes) == 128, "line 2");
 _Static_assert(offsetof(struct rsk_stats_stream, events) == 192, "line 3");
 _Static_assert(offsetof(struct rsk_stats_stream, rails_lost) == 256, "line 4");
+_Static_assert(offsetof(struct rsk_stats_stream, ahead) == 320, "line 5");
 _Static_assert(sizeof(struct rsk_stats_segment) ==
-		       4096 + RSK_STATS_PROCESSES * 192 + RSK_STATS_STREAMS * 320,
+		       4096 + RSK_STATS_PROCESSES * 192 + RSK_STATS_STREAMS * 384,
 	       "segment");
 
 #endif /* RSOCK_STATS_H */

@@ -312,11 +312,7 @@ static void stream_fill(struct rsk_stats_stream *rec, const struct rsk_tuple *tu
 	SET(rec->rx_slots, 0);
 	SET(rec->rx_tcp_calls, 0);
 	SET(rec->hash_retries, 0);
-	SET(rec->rails_lost, 0);
-	SET(rec->missing, 0);
-	SET(rec->missing_first, 0);
-	for (unsigned int i = 0; i < RSK_STATS_RAILS; i++)
-		SET(rec->tx_rail_bytes[i], 0);
+	rsk_stats_rails_reset(rec);
 	for (unsigned int i = 0; i < RSK_STATS_FABRIC_BYTES / 8; i++)
 		SET(((uint64_t *)(void *)rec->fabric)[i], 0);
 	SET(rec->fd_plus_1, 0);

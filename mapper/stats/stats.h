@@ -118,6 +118,20 @@ static inline void rsk_stats_add_shared(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
+/* A new stream has the record: nothing of rails and of what has overtaken is known. */
+static inline void rsk_stats_rails_reset(struct rsk_stats_stream *rec)
+{
+	__atomic_store_n(&rec->rails_lost, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&rec->missing, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&rec->missing_first, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&rec->ahead.slots, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&rec->ahead.overtook, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&rec->ahead.gap, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&rec->ahead.gap_lowest, 0, __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < RSK_STATS_RAILS; i++)
+		__atomic_store_n(&rec->tx_rail_bytes[i], 0, __ATOMIC_RELAXED);
+}
+
 /*
  * Appends this process's own figures as one line of JSON to a file (RSOCK_STAT_FILE). One write, so
  * that processes that end together do not mix their lines. Returns 0 or -errno.

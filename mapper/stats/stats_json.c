@@ -218,6 +218,10 @@ void rsk_stats_json_stream_members(struct rsk_json *j, const struct rsk_stats_st
 	member_u64(j, "rails_lost", rec->rails_lost);
 	member_u64(j, "missing", rec->missing);
 	member_u64(j, "missing_first", rec->missing_first);
+	member_u64(j, "reordered", rec->ahead.slots);
+	member_u64(j, "overtook", rec->ahead.overtook);
+	member_u64(j, "gap", rec->ahead.gap);
+	member_u64(j, "gap_lowest", rec->ahead.gap_lowest);
 	rsk_json_key(j, "tx_rail_bytes");
 	rsk_json_open(j, '[');
 	for (unsigned int i = 0; i < RSK_STATS_RAILS; i++)

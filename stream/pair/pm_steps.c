@@ -70,7 +70,7 @@ int rsk_pm_transaction_attach(struct rsk_stream *s, struct rsk_link *l, uint32_t
 		    rsk_link_key(l, s->connecting_side ? s->pairing.key_down : s->pairing.key_up));
 	if (l->remote && rsk_knobs.rdma_rails > 1) {
 		rsk_tx_tag(&s->tx, &rsk_knobs.order);
-		rsk_rx_tag(&s->rx, &l->order);
+		rsk_rx_tag(&s->rx, &l->order, &s->rec->ahead);
 	}
 	if (l->remote && s->qos.rate_bps)
 		rsk_tx_set_rate(&s->tx, s->qos.rate_bps, rsk_now_ns());

@@ -134,6 +134,7 @@ static void send_gaps(struct naming *n)
 	if (n->m.gaps)
 		say(n->r, &n->m, n->turn++);
 	n->m.gaps = n->m.missing = 0;
+	n->m.cell = 0;
 }
 
 static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to,
@@ -146,6 +147,7 @@ static void name_gap(void *arg, uint32_t sid, uint64_t from, uint64_t to,
 	n->m.sid = sid;
 	n->m.gap[n->m.gaps++] = (struct rsk_remote_missing){ from, to };
 	n->m.missing = missing->transactions;
+	n->m.cell = missing->lowest;
 	n->transactions += missing->transactions;
 	n->first += missing->first;
 	if (missing->transactions)
@@ -278,8 +280,7 @@ static void on_gap(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	if (!rail || rail->state != RSK_REMOTE_RAIL_LOST)
 		return;
 	if (m->missing)
-		rsk_log(RSK_LOG_DEBUG, "link %u: %u transactions of stream %u are missing there",
-			r->l->number, m->missing, m->sid);
+		rsk_recovery_named(r->l, m->sid, m->cell, m->missing);
 	for (uint32_t i = 0; i < m->gaps; i++)
 		rsk_recovery_retransmit(r->l, m->sid, m->rail, m->gap[i].from, m->gap[i].to);
 }

@@ -46,13 +46,15 @@ void rsk_recovery_renew(struct rsk_link *l, void (*each)(void *arg, uint32_t sid
 /*
  * One of several rails is gone (recovery_rails.c). rsk_recovery_gaps() calls @gap for every stream
  * with the ranges of ring indexes that have not come by any rail; the last call for a stream also
- * has the number of missing transactions. At the other end, rsk_recovery_retransmit() puts the
- * slots of a range once more over the remaining rails, if the lost rail @lost had carried them, or
- * if no rail carries them (RSK_RAILS_NOBODY).
+ * has the name of what is missing: how many transactions, and the lowest number. At the other end,
+ * rsk_recovery_named() says where the sender has put that one, and rsk_recovery_retransmit() puts
+ * the slots of a range once more over the remaining rails, if the lost rail @lost had carried
+ * them, or if no rail carries them (RSK_RAILS_NOBODY).
  */
 typedef void rsk_recovery_gap_fn(void *arg, uint32_t sid, uint64_t from, uint64_t to,
 				 const struct rsk_txn_tags_missing *missing);
 void rsk_recovery_gaps(struct rsk_link *l, rsk_recovery_gap_fn *gap, void *arg);
+void rsk_recovery_named(struct rsk_link *l, uint32_t sid, uint64_t number, uint32_t transactions);
 void rsk_recovery_retransmit(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from,
 			     uint64_t to);
 /* Counts the lost rail in the record of each stream. */

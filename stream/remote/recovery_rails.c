@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "recovery.h"
+#include "log.h"
 #include "rdma.h"
 #include "stream.h"
 #include "upcall.h"
@@ -53,6 +54,36 @@ void rsk_recovery_gaps(struct rsk_link *l, rsk_recovery_gap_fn *gap, void *arg)
 	struct naming n = { .gap = gap, .arg = arg };
 
 	rsk_recovery_each(l, missing_one, &n);
+}
+
+/*
+ * The ranges that follow say exactly what is to be put again: most of a transaction may have
+ * arrived. The name tells a reader of the log whether both ends count alike.
+ */
+void rsk_recovery_named(struct rsk_link *l, uint32_t sid, uint64_t number, uint32_t transactions)
+{
+	struct rsk_stream *s = rsk_recovery_paired(l, sid);
+	uint64_t begin = 0, end = 0;
+	int rc = -ENOENT;
+
+	if (!s)
+		return;
+	rsk_lock(&s->tx_lock);
+	if (s->tx.ring.order)
+		rc = rsk_order_tx_where(s->tx.ring.order, number, &begin, &end);
+	rsk_unlock(&s->tx_lock);
+	rsk_stream_unpin(s);
+	if (rc == 0)
+		rsk_log(RSK_LOG_DEBUG,
+			"link %u: stream %u: %u transactions are missing there, the first of "
+			"them %llu, put at %llu to %llu",
+			l->number, sid, transactions, (unsigned long long)number,
+			(unsigned long long)begin, (unsigned long long)end);
+	else
+		rsk_log(RSK_LOG_DEBUG,
+			"link %u: stream %u: %u transactions are missing there, the first of "
+			"them %llu, which is not under way here",
+			l->number, sid, transactions, (unsigned long long)number);
 }
 
 void rsk_recovery_retransmit(struct rsk_link *l, uint32_t sid, uint32_t lost, uint64_t from,

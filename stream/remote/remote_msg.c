@@ -26,7 +26,7 @@ static int check_rail(const struct rsk_remote_msg *m)
 static int check_gaps(const struct rsk_remote_msg *m)
 {
 	if (check_rail(m) < 0 || !m->gaps || m->gaps > RSK_REMOTE_MISSING_MOST ||
-	    m->missing > RSK_ORDER_WINDOW_MAX)
+	    m->missing > RSK_ORDER_WINDOW_MAX || (m->cell && !m->missing))
 		return -EPROTO;
 	for (uint32_t i = 0; i < m->gaps; i++)
 		if (m->gap[i].from >= m->gap[i].to)

@@ -99,7 +99,8 @@ struct rsk_remote_msg {
 	/*
 	 * RESUME: consumed up to here; ENDING: cell, put up to here, 0: not on the ring. RAIL_DOWN,
 	 * MISSING, MISSING_END: pos, the sequence number, from 0, among the sender's messages about
-	 * that generation of the rail.
+	 * that generation of the rail. MISSING: cell, the lowest number of the transactions that
+	 * @missing counts.
 	 */
 	uint64_t pos, cell;
 	uint64_t owed;		      /* RESUME: rsk_tx_owed_to() */

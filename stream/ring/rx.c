@@ -137,7 +137,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 	rx->fallback.jumps = rx->fallback.asked = false;
 	rx->switch_at.pos = m->pos;
 	rx->switch_at.cell = m->cells;
-	rx->tags.on = false; /* until a slot has a tag */
+	rx->tags.on = false; /* until a slot has a tag, or has overtaken another */
 	rx->state = RSK_RX_DRAIN_TCP;
 	/* Errors of the rail are ignored here: the sender finds that it is broken. */
 	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC)) {

@@ -28,11 +28,13 @@ void rsk_rx_init(struct rsk_rx *rx, struct rsk_rail *rail, const uint8_t *ring, 
 		 uint64_t word_off, const struct rsk_control_word *word, uint64_t key_seed);
 /*
  * Called directly after rsk_rx_init(): slots that arrive over several rails have transaction tags
- * of that form.
+ * of that form. @record, NULL or borrowed: what is seen ahead is counted there, under the rx lock.
  */
-static inline void rsk_rx_tag(struct rsk_rx *rx, const struct rsk_order_form *form)
+static inline void rsk_rx_tag(struct rsk_rx *rx, const struct rsk_order_form *form,
+			      struct rsk_stats_ahead *record)
 {
 	rx->tags.form = *form;
+	rx->tags.record = record;
 }
 
 /*
@@ -46,13 +48,17 @@ static inline void rsk_rx_publish_at(struct rsk_rx *rx, void *at, uint32_t bytes
 
 /*
  * Starts the tags' machine at ring.next, unless it was started in this promotion: the slot there
- * has a tag, or one of several rails has failed. Returns whether the machine runs.
+ * has a tag, or is missing while several rails are up, or one of several rails has failed. Returns
+ * whether the machine runs.
  */
 static inline bool rsk_rx_txn_tags_begin(struct rsk_rx *rx)
 {
-	if (!rx->tags.on && rx->state >= RSK_RX_DRAIN_TCP)
-		rx->tags.on = rsk_txn_tags_rx_begin(&rx->tags.machine, &rx->tags.form,
-						    rx->ring.cells, rx->ring.next);
+	if (!rx->tags.on && rx->state >= RSK_RX_DRAIN_TCP &&
+	    rsk_txn_tags_rx_begin(&rx->tags.machine, &rx->tags.form, rx->ring.cells,
+				  rx->ring.next)) {
+		rx->tags.machine->record = rx->tags.record;
+		rx->tags.on = true;
+	}
 	return rx->tags.on;
 }
 

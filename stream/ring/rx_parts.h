@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rx_parts.h - what rx.c (states, fallback), rx_quiesce.c (quiescing), rx_break.c (broken rails),
- * rx_recv.c (bytes of both paths), rx_ring.c (the ring) and rx_peek.c (what is unread there) share
- * of struct rsk_rx. Only these files include it; the caller holds the lock of the direction.
+ * rx_recv.c (bytes of both paths), rx_ring.c (the ring), rx_peek.c (what is unread there) and
+ * rx_ahead.c (what has overtaken) share of struct rsk_rx. Only these files include it; the caller
+ * holds the lock of the direction.
  */
 #ifndef RSK_RX_PARTS_H
 #define RSK_RX_PARTS_H
@@ -35,6 +36,9 @@ static inline void rsk_rx_to_tcp(struct rsk_rx *rx)
 {
 	rx->counts.demotions += rx->state == RSK_RX_ONRING;
 	rx->state = RSK_RX_TCP;
+	/* With the ring ends the gap that was named (rsk_rx_look()). */
+	if (rx->tags.on)
+		rsk_txn_tags_close_gap(rx->tags.machine);
 }
 
 /* No answer to QUIESCED is waited for any more; a fallback race goes on. */
@@ -61,6 +65,17 @@ static inline bool rsk_rx_peek(const struct rsk_rx *rx, const struct rsk_ring_rx
 {
 	return (__builtin_expect(!rx->rail_loss.limit, 1) || ring->next < rx->rail_loss.limit) &&
 	       rsk_ring_peek(ring, v);
+}
+
+/*
+ * On the ring, and there is nothing at the next index: looks at the slots behind it, if the link
+ * has more than one rail at the moment. Costs one test where the link can have one only.
+ */
+void rsk_rx_look(struct rsk_rx *rx);
+static inline void rsk_rx_look_ahead(struct rsk_rx *rx)
+{
+	if (__builtin_expect(rx->tags.form.bits != 0, 0))
+		rsk_rx_look(rx);
 }
 
 /* If a broken rail's ring is read up to its limit, goes on to TCP. */

@@ -112,9 +112,12 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 		return true; /* recv will report what is wrong */
 	if (rx->partial.len || rx->fin || rsk_rx_ended(rx) || rx->tcp.err)
 		return true;
-	if (rx->state == RSK_RX_ONRING)
-		return peek_whole(rx, &rx->ring, &v);
-	return rx->overread.len > 0;
+	if (rx->state != RSK_RX_ONRING)
+		return rx->overread.len > 0;
+	if (peek_whole(rx, &rx->ring, &v))
+		return true;
+	rsk_rx_look_ahead(rx);
+	return false;
 }
 
 /*

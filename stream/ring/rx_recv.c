@@ -401,6 +401,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 				return (ssize_t)total;
 			if (rx->fin)
 				return ahead(c) ? recv_tcp(rx, c, dst, peek) : 0;
+			rsk_rx_look_ahead(rx);
 			/*
 			 * A slot whose hash is not right yet. An end or an error is reported below.
 			 */

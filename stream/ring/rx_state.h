@@ -157,6 +157,8 @@ struct rsk_rx {
 		bool on;
 		struct rsk_order_form form;	 /* if the sender writes them; width 0: none */
 		struct rsk_txn_tags_rx *machine; /* arena memory */
+		/* Of what is seen ahead (rx_ahead.c); borrowed; NULL: nothing is counted. */
+		struct rsk_stats_ahead *record;
 	} tags;
 	/* What the TCP socket has reported, until it is due. */
 	struct {

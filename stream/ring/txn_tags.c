@@ -3,6 +3,7 @@
 #include "txn_tags.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "arena.h"
 
@@ -66,6 +67,8 @@ bool rsk_txn_tags_rx_begin(struct rsk_txn_tags_rx **tags, const struct rsk_order
 		return false;
 	setup.window = rsk_txn_tags_window(form);
 	(*tags)->credited = 0;
+	(*tags)->record = NULL;
+	memset(&(*tags)->ahead, 0, sizeof((*tags)->ahead));
 	return rsk_order_rx_init(&(*tags)->order, &setup, (*tags)->elements, (*tags)->places) == 0;
 }
 
@@ -94,20 +97,46 @@ int rsk_txn_tags_take(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head *
 	rc = see(rx, head);
 	if (rc < 0 && rc != -EALREADY)
 		return -EPROTO;
-	return rsk_order_rx_take(rx, head->index + rsk_slot_cells(head->len)) == 0 ? 0 : -EPROTO;
+	if (rsk_order_rx_take(rx, head->index + rsk_slot_cells(head->len)) < 0)
+		return -EPROTO;
+	if (rx->top == rx->base && tags->ahead.gap.transactions)
+		rsk_txn_tags_close_gap(tags);
+	return 0;
 }
 
-void rsk_txn_tags_ahead(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head *head)
+bool rsk_txn_tags_ahead(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head *head)
 {
-	(void)see(&tags->order, head);
+	return see(&tags->order, head) == 0;
+}
+
+/* Was everything of transaction @n taken, and of all before it? @n is at least tags->credited. */
+static bool taken(const struct rsk_txn_tags_rx *tags, uint64_t n)
+{
+	const struct rsk_order_rx *rx = &tags->order;
+
+	/* The sender uses the element of a number again when it has the credit for it. */
+	return n < rx->low &&
+	       (rx->top == rx->base || rx->elements[n & (rx->window - 1)].hi <= rx->base);
+}
+
+/* The newest slot that was taken holds back the credit of its transaction at the most. */
+void rsk_txn_tags_credited(struct rsk_txn_tags_rx *tags, bool partial)
+{
+	uint64_t n = tags->credited;
+
+	if (tags->order.top == tags->order.base)
+		n = tags->order.low;
+	while (taken(tags, n))
+		n++;
+	if (n > tags->credited)
+		tags->credited = n - partial;
 }
 
 bool rsk_txn_tags_credit_due(const struct rsk_txn_tags_rx *tags, bool partial)
 {
 	const struct rsk_order_rx *rx = &tags->order;
-	uint64_t below = rx->low - (partial && rx->low);
 
-	if (below - tags->credited >= (rx->window + 1) / 2)
+	if (taken(tags, tags->credited + (rx->window + 1) / 2 - 1 + partial))
 		return true;
 	/* Relative: all indexes of this counting are used. */
 	return rx->form.kind == RSK_ORDER_RELATIVE &&
@@ -136,4 +165,25 @@ struct rsk_txn_tags_missing rsk_txn_tags_count(const struct rsk_txn_tags_rx *tag
 		n++;
 	}
 	return m;
+}
+
+static void set_gap(struct rsk_txn_tags_rx *tags, struct rsk_txn_tags_missing gap)
+{
+	struct rsk_stats_ahead *rec = tags->record;
+
+	tags->ahead.gap = gap;
+	if (!rec)
+		return;
+	__atomic_store_n(&rec->gap, gap.transactions, __ATOMIC_RELAXED);
+	__atomic_store_n(&rec->gap_lowest, gap.lowest, __ATOMIC_RELAXED);
+}
+
+void rsk_txn_tags_name_gap(struct rsk_txn_tags_rx *tags)
+{
+	set_gap(tags, rsk_txn_tags_count(tags));
+}
+
+void rsk_txn_tags_close_gap(struct rsk_txn_tags_rx *tags)
+{
+	set_gap(tags, (struct rsk_txn_tags_missing){ 0 });
 }

@@ -10,9 +10,10 @@
  * file ends early, the transaction stays open, and the next data belongs to it. A command that ends
  * the promotion is its last packet.
  *
- * Receiver: takes slots in ring order. The machine is told of each slot when it is taken, and, when
- * a rail has failed, of all slots further ahead (rsk_rx_missing()). Transactions that are not
- * complete then are missing, and are reported by number.
+ * Receiver: takes slots in ring order. The machine is told of each slot when it is taken; of slots
+ * further ahead whenever the next one is missing and the reader would wait (rx_ahead.c), and of all
+ * of them when a rail has failed (rsk_rx_missing()). Transactions that are not complete then are
+ * missing, and are known by number.
  *
  * Both machines start anew in each promotion, at number 0, and have no meaning between two
  * promotions. They start when there is more than one rail (rsk_tx_several()), or when a tag arrives
@@ -25,6 +26,8 @@
 
 #include "order.h"
 #include "ring.h"
+
+#include <rsock/stats.h>
 
 /*
  * Maximum number of transactions under way, unless the index can distinguish fewer. Part of the
@@ -45,10 +48,30 @@ struct rsk_txn_tags_tx {
 	struct rsk_order_sent sent[RSK_TXN_TAGS_WINDOW];
 };
 
+/* What a receiver is missing, as far as it can tell from what it has. */
+struct rsk_txn_tags_missing {
+	uint32_t transactions; /* below the newest that has arrived, and not complete */
+	uint32_t first;	       /* of these, those whose first packet has not arrived */
+	uint64_t lowest;       /* number of the first of them; 0 if there are none */
+};
+
 struct rsk_txn_tags_rx {
 	struct rsk_order_rx order;
-	/* Transactions below this number were taken when credit was last given. */
+	/*
+	 * All slots of the transactions below this number were taken when credit was last given. (A
+	 * transaction that was seen ahead is complete before it is taken.)
+	 */
 	uint64_t credited;
+	/* Of what is seen ahead; borrowed; NULL: nothing is counted. */
+	struct rsk_stats_ahead *record;
+	/* Slots that have overtaken the next one: rx_ahead.c. */
+	struct {
+		uint64_t at;	  /* the index at which the next look goes on */
+		uint64_t next;	  /* the ring's next index at the last look; 0: there was none */
+		uint32_t in_vain; /* looks since then that saw nothing new */
+		/* What a reader missed that found nothing; none when all that was seen is taken. */
+		struct rsk_txn_tags_missing gap;
+	} ahead;
 	struct rsk_order_element elements[RSK_TXN_TAGS_WINDOW];
 	uint64_t places[]; /* RSK_ORDER_WORDS of the ring's cells */
 };
@@ -88,28 +111,22 @@ bool rsk_txn_tags_put(struct rsk_order_tx *tx, const struct rsk_slot_head *head)
 int rsk_txn_tags_take(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head *head);
 
 /*
- * Records a slot further ahead whose hash was right. An error in its tag is reported when it is
- * taken.
+ * Records a slot further ahead whose hash was right. True: it was not seen before. An error in its
+ * tag is reported when it is taken.
  */
-void rsk_txn_tags_ahead(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head *head);
+bool rsk_txn_tags_ahead(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head *head);
 
 /*
  * Returns whether so much was taken since credit was last given that the sender may be waiting for
  * credit, even if the ring has room. @staged: the newest slot was delivered only in part.
  */
 bool rsk_txn_tags_credit_due(const struct rsk_txn_tags_rx *tags, bool partial);
-static inline void rsk_txn_tags_credited(struct rsk_txn_tags_rx *tags, bool partial)
-{
-	tags->credited = tags->order.low - (partial && tags->order.low);
-}
-
-/* What a receiver is missing, as far as it can tell from what it has. */
-struct rsk_txn_tags_missing {
-	uint32_t transactions; /* below the newest that has arrived, and not complete */
-	uint32_t first;	       /* of these, those whose first packet has not arrived */
-	uint64_t lowest;       /* number of the first of them; 0 if there are none */
-};
+void rsk_txn_tags_credited(struct rsk_txn_tags_rx *tags, bool partial);
 
 struct rsk_txn_tags_missing rsk_txn_tags_count(const struct rsk_txn_tags_rx *tags);
+
+/* What is missing now becomes the gap, in the stream's record too; or there is none. */
+void rsk_txn_tags_name_gap(struct rsk_txn_tags_rx *tags);
+void rsk_txn_tags_close_gap(struct rsk_txn_tags_rx *tags);
 
 #endif

@@ -177,7 +177,7 @@ static inline void hostile_tag(struct hostile *h, uint8_t which)
 
 	if (rsk_order_parse(&form, forms[which % (sizeof(forms) / sizeof(forms[0]))], &error) < 0)
 		abort();
-	rsk_rx_tag(&h->rx, &form);
+	rsk_rx_tag(&h->rx, &form, NULL);
 	rsk_tx_tag(&h->tx, &form);
 }
 

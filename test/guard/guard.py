@@ -229,11 +229,13 @@ def judge(counted, bounds):
 
 
 def judge_slots(rows):
-    """Checks that a link with one rail pays nothing for tags that it does not write."""
+    """Checks that a link with one rail pays nothing for tags that it does not write, and no more
+    than the question how many rails it has where there is nothing to read.
+    """
     wrong = {}
-    for call in ("put", "take"):
+    for call, more in (("put", 0.5), ("take", 0.5), ("nothing", 30)):
         one, none = rows.get(f"{call}, one rail"), rows.get(f"{call}, no form")
-        if one and none and one["instructions"] - none["instructions"] > 0.5:
+        if one and none and one["instructions"] - none["instructions"] > more:
             wrong[SLOTS, f"{call}, one rail"] = \
                 f"{one['instructions']:.2f} instructions, " \
                 f"{none['instructions']:.2f} without any tags"

@@ -8,8 +8,10 @@
  *   two rails    each send() is a transaction of one packet, whose tag is made, seen
  *                and consumed
  *
- * Everything comes in order; credit is given and taken once in 16 slots. The output is that of
- * calls.c.
+ * "put", "take": everything comes in order. "nothing": a recv() that finds nothing, and over two
+ * rails looks for slots that have overtaken. "overtaken": the first of 16 slots comes last, so a
+ * recv() that finds nothing sees the 15 others; this and taking all 16, for each of them. Credit is
+ * given and taken once in 16 slots. The output is that of calls.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,9 +36,11 @@
 static struct {
 	struct rsk_rail one, below[2], back; /* the sender's; the receiver's */
 	struct rsk_rails rails;
+	bool several; /* both ends have more than one rail */
 	struct rsk_tx tx;
 	struct rsk_rx rx;
 	struct rsk_tcp c;
+	struct rsk_stats_ahead seen;
 	uint8_t *there, *here; /* segments of the receiver, and of the sender */
 	uint8_t from[BYTES], to[BYTES];
 } w;
@@ -80,6 +84,11 @@ static bool arrived(struct rsk_rail *rail, uint64_t off)
 	return true;
 }
 
+static bool several(const struct rsk_rail *rail)
+{
+	return w.several;
+}
+
 static void flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flow)
 {
 	*flow = (struct rsk_flow){ .rate = 1 };
@@ -91,6 +100,13 @@ static const struct rsk_fabric_ops below_ops = { .name = "memory",
 						 .due = due,
 						 .arrived = arrived,
 						 .flow = flow };
+
+static const struct rsk_fabric_ops back_ops = { .name = "memory",
+						.caps = RSK_FABRIC_RELIABLE,
+						.put = put,
+						.due = due,
+						.arrived = arrived,
+						.several = several };
 
 static void begin(uint32_t rails, const char *form_text)
 {
@@ -108,7 +124,8 @@ static void begin(uint32_t rails, const char *form_text)
 	w.here = calloc(1, SEGMENT_BYTES);
 	must(w.there && w.here, "memory");
 	w.one = (struct rsk_rail){ .window = w.there, .window_bytes = SEGMENT_BYTES };
-	w.back = (struct rsk_rail){ .ops = &below_ops,
+	w.several = rails > 1;
+	w.back = (struct rsk_rail){ .ops = &back_ops,
 				    .window = w.here,
 				    .window_bytes = SEGMENT_BYTES };
 	w.c.ops = &tcp_ops;
@@ -128,7 +145,7 @@ static void begin(uint32_t rails, const char *form_text)
 	if (form_text) {
 		must(rsk_order_parse(&form, form_text, &error) == 0, "form");
 		rsk_tx_tag(&w.tx, &form);
-		rsk_rx_tag(&w.rx, &form);
+		rsk_rx_tag(&w.rx, &form, &w.seen);
 	}
 	must(rsk_tx_propose(&w.tx) == 0, "propose");
 	for (int i = 0; i < 3; i++)
@@ -173,6 +190,33 @@ static void recv_all(void)
 	}
 }
 
+static void recv_nothing(void)
+{
+	for (int i = 0; i < BURST; i++) {
+		struct iovec iov = { w.to, BYTES };
+		struct rsk_iovcur cur;
+
+		rsk_iovcur_init(&cur, &iov, 1);
+		must(rsk_rx_recv(&w.rx, &w.c, &cur, false, false) == -EAGAIN, "nothing");
+	}
+}
+
+static void recv_overtaken(void)
+{
+	uint8_t *first = w.there + RING_OFF + rsk_ring_cell(CELLS, w.rx.ring.next) * RSK_CELL_BYTES;
+	struct iovec iov = { w.to, BYTES };
+	struct rsk_iovcur cur;
+	uint64_t index;
+
+	memcpy(&index, first, sizeof(index));
+	memset(first, 0, sizeof(index));
+	rsk_iovcur_init(&cur, &iov, 1);
+	must(w.rx.state != RSK_RX_ONRING || rsk_rx_recv(&w.rx, &w.c, &cur, false, false) == -EAGAIN,
+	     "the first one is missing");
+	memcpy(first, &index, sizeof(index));
+	recv_all();
+}
+
 static void give_credit(void)
 {
 	rsk_rx_give_credit(&w.rx, true);
@@ -193,22 +237,36 @@ static void counted(void (*calls)(void), bool counts)
 		CALLGRIND_TOGGLE_COLLECT;
 }
 
+enum what {
+	PUT,
+	TAKE,
+	NOTHING,
+	OVERTAKEN
+};
+
 /* One row: the sender's calls or the receiver's. */
-static void run(const char *name, uint32_t rails, const char *form, bool takes, bool marked)
+static void run(const char *name, uint32_t rails, const char *form, enum what what, bool marked)
 {
 	char dump[80];
 
 	begin(rails, form);
 	for (int i = -1; i < BURSTS; i++) {
-		counted(send_all, i >= 0 && !takes);
-		counted(recv_all, i >= 0 && takes);
-		counted(give_credit, i >= 0 && takes);
-		counted(serve, i >= 0 && !takes);
+		counted(send_all, i >= 0 && what == PUT);
+		if (what == OVERTAKEN)
+			counted(recv_overtaken, i >= 0);
+		else
+			counted(recv_all, i >= 0 && what == TAKE);
+		if (what == NOTHING)
+			counted(recv_nothing, i >= 0);
+		counted(give_credit, i >= 0 && (what == TAKE || what == OVERTAKEN));
+		counted(serve, i >= 0 && what == PUT);
 	}
 	must((w.tx.ring.order && w.tx.ring.order->next == BURST * (BURSTS + 1)) == marked,
 	     "marks where there are to be none, or none");
 	must(!marked || w.rx.tags.machine->order.completed == BURST * (BURSTS + 1),
 	     "marks were not seen");
+	/* One burst of BURSTS + 1 is taken before the ring is reached. */
+	must(what != OVERTAKEN || w.seen.slots >= BURSTS * (BURST - 1), "none was seen ahead");
 	end();
 	snprintf(dump, sizeof(dump), "instructions\t%s", name);
 	CALLGRIND_DUMP_STATS_AT(dump);
@@ -220,22 +278,27 @@ static void run(const char *name, uint32_t rails, const char *form, bool takes, 
 int main(int argc, char **argv)
 {
 	static const struct {
-		const char *put, *take, *form;
+		const char *name, *form;
 		uint32_t rails;
+		enum what what;
 	} rows[] = {
-		{ "put, no form", "take, no form", NULL, 1 },
-		{ "put, one rail", "take, one rail", RSK_ORDER_DEFAULT, 1 },
-		{ "put, two rails", "take, two rails", RSK_ORDER_DEFAULT, 2 },
+		{ "put, no form", NULL, 1, PUT },
+		{ "take, no form", NULL, 1, TAKE },
+		{ "nothing, no form", NULL, 1, NOTHING },
+		{ "put, one rail", RSK_ORDER_DEFAULT, 1, PUT },
+		{ "take, one rail", RSK_ORDER_DEFAULT, 1, TAKE },
+		{ "nothing, one rail", RSK_ORDER_DEFAULT, 1, NOTHING },
+		{ "put, two rails", RSK_ORDER_DEFAULT, 2, PUT },
+		{ "take, two rails", RSK_ORDER_DEFAULT, 2, TAKE },
+		{ "nothing, two rails", RSK_ORDER_DEFAULT, 2, NOTHING },
+		{ "overtaken, two rails", RSK_ORDER_DEFAULT, 2, OVERTAKEN },
 	};
 	const char *only = argc > 2 ? argv[2] : NULL;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		for (int takes = 0; takes < 2; takes++) {
-			const char *name = takes ? rows[i].take : rows[i].put;
-
-			if (!only || !strcmp(only, name))
-				run(name, rows[i].rails, rows[i].form, takes, rows[i].rails > 1);
-		}
+		if (!only || !strcmp(only, rows[i].name))
+			run(rows[i].name, rows[i].rails, rows[i].form, rows[i].what,
+			    rows[i].rails > 1);
 	printf("bytes\t%u\t%u\n", BYTES, BYTES);
 	return 0;
 }

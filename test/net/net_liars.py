@@ -196,8 +196,9 @@ MAPPED = next(number for number in range(100) if stat_reason(None, {"reason": nu
 @case(timeout=60)
 def statistics_that_are_none(t):
     a = host_with(t, vouch=BOTH)
-    size = 4096 + 64 * 128 + 16384 * 320
-    header = struct.pack("<QIIIIII", segment.MAGIC, segment.VERSION, size, 64, 128, 16384, 320)
+    size = segment.BYTES
+    header = struct.pack("<QIIIIII", segment.MAGIC, segment.VERSION, size, 64, 128,
+                         segment.RECORDS, segment.RECORD_BYTES)
 
     def memfd(bytes_, seals, head=b"", fill=None):
         """fill: every stream is open, for any reason, and its figures are random."""
@@ -208,7 +209,8 @@ def statistics_that_are_none(t):
             os.pwrite(fd, b"\xff" * 2048, 4096 - 2048)
             os.pwrite(fd, dice.randbytes(64 * 128), 4096)
             os.pwrite(fd, b"".join(b"\1\0\0\0" + dice.randbytes(42) + bytes([dice.randrange(60)]) +
-                                   dice.randbytes(273) for _ in range(16384)), 4096 + 64 * 128)
+                                   dice.randbytes(segment.RECORD_BYTES - 47)
+                                   for _ in range(segment.RECORDS)), segment.FIRST_RECORD)
         os.pwrite(fd, head, 0)
         if seals:
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)

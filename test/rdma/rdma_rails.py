@@ -14,6 +14,12 @@ from rdmalab import case, lab, main
 ONE = {"RSOCK_RDMA_RAILS": "1"}
 # at that rate a larger ring stays full for so long that its stream falls back to TCP
 SMALL = {**FIRM, "RSOCK_RDMA_RING_KB": "32"}
+# Of the transaction tags: each kind, the widest and narrower ones, with and without +stop. Not the
+# narrowest: where an index distinguishes two, each send() waits for the credit of the one before
+# it, on a busy host for so long that the stream falls back to TCP.
+FORMS = ("wrapping:13+keep", "relative:12", "absolute:13+stop", "wrapping:13+stop",
+         "relative:4/4+stop", "absolute:4", "wrapping:4", "relative:5", "wrapping:5+stop",
+         "relative:12/3+stop")
 # limit of each device, where they are limited: less than what a guest's processor can send
 MBIT = 8
 WATCH = r"""
@@ -114,6 +120,47 @@ def faster_by_two(t):
     print(f"    by one {rates[0] / 1e6:.2f} MB/s, by two {rates[1] / 1e6:.2f}: "
           f"{rates[1] / rates[0]:.2f}")
     t.check(rates[1] >= 1.6 * rates[0], f"bytes a second by one and by two: {rates}")
+
+
+def order_of(records):
+    return [{key: record[key] for key in ("reordered", "overtook", "gap", "gap_lowest")}
+            for record in records]
+
+
+@case(900)
+def every_form(t):
+    """Every form of the index, another one each way: small messages, and large ones whose later
+    packets follow the credit for the first. One device is half as fast, so slots overtake, and the
+    receivers see it while both rails work.
+    """
+    for guest in lab(t).guests:
+        serve(guest)
+    limit(t, MBIT)
+    for guest in lab(t).guests:
+        guest.sh(f"tc qdisc change dev eth1 root tbf rate {MBIT // 2}mbit burst 32k limit 400k")
+    overtook = 0
+    for there, here in zip(FORMS[::2], FORMS[1::2]):
+        guests, port = lab(t).guests, t.free_port()
+        server, client = (Peer(guest, guests[1].ip, env={**SMALL, "RSOCK_RDMA_ORDER": form})
+                          for guest, form in ((guests[1], there), (guests[0], here)))
+        server.ask("listening", "listen", port)
+        connect(server, client, port)
+        earn(t, client, server, port)
+        guests[0].until(lambda port=port: all(rails_of(record) == 2 for record in ends(t, port)),
+                        60, "both rails to be there")
+        both_ways(client, server, 300_000, 300_000, chunk=2000)
+        both_ways(client, server, 600_000, 600_000, chunk=1 << 16)
+        found = order_of(ends(t, port))
+        print(f"    {there}, {here}: {found}")
+        t.check(all(end["reordered"] for end in found),
+                f"{there}, {here}: none seen ahead: {found}")
+        t.check(not any(end["gap"] for end in found), f"{there}, {here}: missing: {found}")
+        overtook += sum(end["overtook"] for end in found)
+        stayed(t, port)
+        for peer in (client, server):
+            peer.finish()
+    limit(t, 0)
+    t.check(overtook, "no transaction was complete before one with a lower number")
 
 
 def two_again(t, port):

@@ -48,8 +48,10 @@ struct duplex_sums {
 	uint64_t requests, sent_off; /* operator requests; fallbacks that the receiver requested */
 	/* rails that failed, of several; all at once; that came back; gaps that were reported */
 	uint64_t rails_lost, all_lost, rails_back, gaps;
-	uint64_t put_again, by_rail[4];	    /* slots; bytes of slots */
-	uint64_t tagged, overtook;	    /* transactions of the last promotions */
+	uint64_t put_again, by_rail[4]; /* slots; bytes of slots */
+	uint64_t tagged, overtook;	/* transactions of the last promotions */
+	/* slots that were seen ahead; transactions complete before a lower one; steps with a gap */
+	uint64_t ahead, ahead_overtook, gap_steps;
 	uint64_t missing[3], missing_first; /* when a rail failed, by enum rsk_order_kind */
 	uint64_t stalls;		    /* sends that found too many transactions under way */
 	uint64_t read_lost; /* rails up here that the peer's status showed as closed */

@@ -58,6 +58,8 @@ struct way {
 	struct rsk_mailbox_reader looks;
 	uint32_t looked; /* number of the newest key */
 	uint32_t mute;	 /* the receiver makes no call for so many turns */
+	/* The part of the stream's record that the receiver writes when it looks ahead. */
+	struct rsk_stats_ahead ahead;
 };
 
 /*

@@ -24,7 +24,7 @@ void duplex_txn_tags_init(struct way *w)
 		form.every = 1 + (uint32_t)below(d, 4);
 	CHECK(d, rsk_order_form_validate(&form), "no such form");
 	rsk_tx_tag(&w->tx, &form);
-	rsk_rx_tag(&w->rx, &form);
+	rsk_rx_tag(&w->rx, &form, &w->ahead);
 }
 
 /*
@@ -35,6 +35,30 @@ static bool together(const struct way *w)
 {
 	return w->tx.state == RSK_TX_ONRING && rsk_rx_txn_tags(&w->rx) && w->tx.gen == w->rx.gen &&
 	       !w->rx.rail_loss.limit && memcmp(&w->tx.key, &w->rx.key, sizeof(w->tx.key)) == 0;
+}
+
+/*
+ * What the receiver has looked at ahead was put, and what it calls missing is under way at the
+ * sender, under the same number.
+ */
+static void check_ahead(struct way *w, const struct rsk_order_tx *tx, const struct rsk_order_rx *rx)
+{
+	uint64_t begin, end;
+	int lack;
+
+	CHECK(w->d, rx->top <= w->tx.ring.next, "%" PRIu64 " was seen, and %" PRIu64 " put",
+	      rx->top, w->tx.ring.next);
+	CHECK(w->d,
+	      w->ahead.gap == w->rx.tags.machine->ahead.gap.transactions &&
+		      w->ahead.gap_lowest == w->rx.tags.machine->ahead.gap.lowest,
+	      "another gap in the record");
+	w->d->sums->gap_steps += w->ahead.gap > 0;
+	for (uint64_t n = rx->low; (lack = rsk_order_rx_missing(rx, n, &n)) != 0; n++)
+		/* All that was put of the newest one may be here. */
+		CHECK(w->d,
+		      (n + 1 == rx->next && lack == RSK_ORDER_PARTIAL) ||
+			      rsk_order_tx_where(tx, n, &begin, &end) == 0,
+		      "%" PRIu64 " is missing, which is not under way", n);
 }
 
 void duplex_txn_tags_check(struct way *w)
@@ -52,6 +76,7 @@ void duplex_txn_tags_check(struct way *w)
 	CHECK(w->d, tx->una <= rx->low && rx->next <= tx->next,
 	      "%" PRIu64 " to %" PRIu64 " there, %" PRIu64 " to %" PRIu64 " here", tx->una,
 	      tx->next, rx->low, rx->next);
+	check_ahead(w, tx, rx);
 	if (w->tx.ring.next != w->rx.ring.next)
 		return;
 	CHECK(w->d,
@@ -100,6 +125,8 @@ void duplex_txn_tags_end(struct way *w)
 {
 	const struct rsk_txn_tags_rx *tags = rsk_rx_txn_tags(&w->rx);
 
+	w->d->sums->ahead += w->ahead.slots;
+	w->d->sums->ahead_overtook += w->ahead.overtook;
 	/* If the end of stream came by TCP, the machines are idle. */
 	if (!tags || !w->rx.fin)
 		return;

@@ -225,6 +225,80 @@ Test(remote_lost, room_for_all, .timeout = 60)
 	end(&s);
 }
 
+/* Of transactions 0 to 2 of a stream, 1 has not come: MISSING says so. */
+Test(remote_lost, what_is_missing_has_a_name, .timeout = 60)
+{
+	const struct rsk_order_form form = { RSK_ORDER_WRAPPING, 13, false, 1 };
+	const uint16_t alone = RSK_ORDER_FIRST | RSK_ORDER_LAST | RSK_ORDER_INDEXED;
+	struct rsk_order_seen seen;
+	struct rsk_remote_msg m;
+	struct scene s;
+	struct rsk_rx *rx;
+	uint32_t told = 0;
+
+	kit_init();
+	begin(&s);
+	rx = &s.at[2].s->rx;
+	rsk_rx_tag(rx, &form, NULL);
+	rx->state = RSK_RX_ONRING;
+	rx->counts.promotions++;
+	cr_assert(rsk_rx_txn_tags_begin(rx));
+	for (uint32_t i = 0; i < 3; i += 2)
+		cr_assert_eq(rsk_order_rx_see(&rx->tags.machine->order, (uint16_t)(alone | i),
+					      rx->ring.next + i, 1, &seen),
+			     0);
+	found_here(&s);
+	do {
+		while (!kit_hear(&s.k, &m))
+			kit_turn(&s.k);
+		if (m.type != RSK_REMOTE_MISSING)
+			continue;
+		cr_assert_eq(m.missing, m.sid == s.at[2].s->sid, "stream %u", m.sid);
+		cr_assert_eq(m.cell, m.missing, "stream %u", m.sid);
+		told += m.missing;
+	} while (m.type != RSK_REMOTE_MISSING_END);
+	cr_assert_eq(told, 1);
+	end(&s);
+}
+
+/* The other end misses a transaction that this one has put, or calls one missing that it has not.
+ */
+Test(remote_lost, a_name_is_heard, .timeout = 60)
+{
+	const struct rsk_order_form form = { RSK_ORDER_WRAPPING, 13, false, 1 };
+	struct rsk_remote_msg m;
+	struct rsk_tx *tx;
+	struct scene s;
+
+	kit_init();
+	begin(&s);
+	tx = &s.at[OWES].s->tx;
+	cr_assert(rsk_txn_tags_tx_begin(&tx->tags.machine, &form, tx->ring.cells, tx->ring.next));
+	tx->ring.order = &tx->tags.machine->order;
+	heard_of(&s);
+	m = (struct rsk_remote_msg){ .type = RSK_REMOTE_MISSING,
+				     .rail = 1,
+				     .generation = s.k.r->rail[1].generation,
+				     .epoch = s.k.r->epoch,
+				     .gaps = 1,
+				     .missing = 1,
+				     .gap[0] = { 0, UINT64_MAX } };
+	for (int i = 0; i < STREAMS; i++)
+		for (uint32_t n = 0; n < 2; n++) {
+			m.pos++;
+			m.sid = s.at[i].s->sid;
+			m.cell = n ? UINT64_MAX : 0;
+			rsk_remote_on_missing(s.k.r, &m);
+			is_free(&s.at[i].s->tx_lock, i);
+		}
+	m.pos++;
+	m.sid = 1000; /* no stream has it */
+	rsk_remote_on_missing(s.k.r, &m);
+	cr_assert_eq(s.k.r->rail[1].heard_turn, 2 + 2 * STREAMS);
+	cr_assert_eq(s.k.r->state, RSK_REMOTE_UP);
+	end(&s);
+}
+
 /* The other end closes after it has read so many messages of the report; the rest was under way. */
 Test(remote_lost, gone_at_each_message, .timeout = 60)
 {

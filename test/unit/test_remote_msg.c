@@ -197,6 +197,10 @@ Test(remote_msg, gaps)
 	refused(WITH(m, gaps, 0), "no gap");
 	accepted(WITH(m, missing, RSK_ORDER_WINDOW_MAX), "all that can be under way");
 	refused(WITH(m, missing, RSK_ORDER_WINDOW_MAX + 1), "more than can be under way");
+	refused(WITH(m, cell, 1), "the name of none");
+	m.missing = 1;
+	accepted(WITH(m, cell, UINT64_MAX), "any name");
+	m.missing = 0;
 	refused(WITH(m, gaps, RSK_REMOTE_MISSING_MOST + 1), "more than there is room for");
 	refused(WITH(m, gaps, UINT32_MAX), "more than there is room for");
 	refused(WITH(m, gap[1].from, UINT64_MAX), "an empty one");

@@ -33,6 +33,7 @@ Test(stats_json, json_of_one_stream)
 		.rails_lost = 3,
 		.missing = 5,
 		.missing_first = 4,
+		.ahead = { .slots = 9, .overtook = 8, .gap = 2, .gap_lowest = 1000 },
 		.tx_rail_bytes = { 1, UINT64_MAX },
 		.events_written = 1,
 		.events[0] = rsk_stats_event_pack(7000, RSK_EVENT_PROMOTED_TX, RSK_REASON_DIRECT),
@@ -55,6 +56,7 @@ Test(stats_json, json_of_one_stream)
 		"\"rx_slots\":0,\"transactions\":0,\"hash_retries\":0,\"repairs\":0,\"promotions\":2,\"demotions\":0,"
 		"\"demote_cause\":\"\",\"link\":0,\"fabric\":\"verbs\",\"device\":\"rxe0/1\","
 		"\"rails_lost\":3,\"missing\":5,\"missing_first\":4,"
+		"\"reordered\":9,\"overtook\":8,\"gap\":2,\"gap_lowest\":1000,"
 		"\"tx_rail_bytes\":[1,18446744073709551615,0,0],"
 		"\"open\":true,\"history\":[{\"time_ns\":7000,"
 		"\"event\":\"promoted-tx\",\"cause\":\"direct\"}]}");

@@ -319,7 +319,11 @@ static void rails(uint32_t n, bool quiesced, const char *name)
 	       name, sums.tagged, sums.overtook, sums.missing[RSK_ORDER_WRAPPING],
 	       sums.missing[RSK_ORDER_ABSOLUTE], sums.missing[RSK_ORDER_RELATIVE],
 	       sums.missing_first, sums.stalls);
+	printf("%s: %" PRIu64 " slots seen ahead, %" PRIu64 " transactions overtook, %" PRIu64
+	       " steps with a gap that has a name\n",
+	       name, sums.ahead, sums.ahead_overtook, sums.gap_steps);
 	cr_assert_geq(sums.faults, 100000);
+	cr_assert(sums.ahead > 300 && sums.ahead_overtook > 50 && sums.gap_steps > 1000);
 	for (int kind = 0; kind < 3; kind++)
 		cr_assert_gt(sums.missing[kind], 10, "kind %d", kind);
 	cr_assert_gt(sums.missing_first, 10);
