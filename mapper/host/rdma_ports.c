@@ -220,3 +220,32 @@ bool rsk_rdma_ports_soft(const struct rsk_rdma_ports *p, const char *link)
 	}
 	return soft;
 }
+
+static bool has_port(const struct rsk_rdma_ports *p, const char *link)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (strcmp(p->at[i].link, link) == 0)
+			return true;
+	return false;
+}
+
+static bool has_had(const struct rsk_rdma_links *l, const char *link)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->name[i], link) == 0)
+			return true;
+	return false;
+}
+
+void rsk_rdma_links_add(struct rsk_rdma_links *l, const struct rsk_rdma_ports *p)
+{
+	for (size_t i = 0; i < p->n && l->n < RSK_RDMA_PORTS_MOST; i++)
+		if (!has_had(l, p->at[i].link))
+			memcpy(l->name[l->n++], p->at[i].link, IF_NAMESIZE);
+}
+
+bool rsk_rdma_links_lost(const struct rsk_rdma_links *l, const struct rsk_rdma_ports *p,
+			 const char *link)
+{
+	return has_had(l, link) && !has_port(p, link);
+}

@@ -47,6 +47,22 @@ int rsk_rdma_ports_read(const char *path, struct rsk_rdma_ports *out);
  */
 struct rsk_counted rsk_rdma_port_counters(const char *path, const struct rsk_rdma_port *port);
 
+/* Names of network links that have had an RDMA port. All zero initially. */
+struct rsk_rdma_links {
+	char name[RSK_RDMA_PORTS_MOST][IF_NAMESIZE];
+	size_t n;
+};
+
+/* Adds the links of these ports, as far as there is room. */
+void rsk_rdma_links_add(struct rsk_rdma_links *l, const struct rsk_rdma_ports *p);
+
+/*
+ * True if that network link has had an RDMA port and has none now. A link that never had one is not
+ * judged: /sys may not show what a container uses, and a host that answers for others has none.
+ */
+bool rsk_rdma_links_lost(const struct rsk_rdma_links *l, const struct rsk_rdma_ports *p,
+			 const char *link);
+
 /* True if there are RDMA devices on that network link and all of them are software. */
 bool rsk_rdma_ports_soft(const struct rsk_rdma_ports *p, const char *link);
 

@@ -2,12 +2,14 @@
 """Devices of a host that appear and vanish while its rsockd runs: links, carriers and addresses, as
 the kernel reports them.
 """
+import os
 import re
 import signal
 import subprocess
 import sys
 
 from lib.harness import case, main
+from net_rdma import REAL, Tree
 from net_rsockd import SERVICE, asking, serving
 from netlab import Lab, ip
 
@@ -91,6 +93,29 @@ def a_spare_stands_in(t):
     ip("-n", b.ns, "link", "set", "far0", "up")
     is_state(t, b, "r0", "up")
     t.equal(mapped(a, b, 3), ONE, "the active one again")
+
+
+@case(timeout=60)
+def an_rdma_device_that_is_removed(t):
+    """The RDMA device of an RNIC is removed, and its network link stays up with its address: new
+    sessions go to the spare until it is back. An RNIC whose link never had one is not judged.
+    """
+    tree = Tree(t)
+    a, b = with_links(t, roles=("active", "spare"), services=[
+        {"name": "ha", "ports": [str(SERVICE)], "rdma-port": "18000", "high-availability": True}])
+    for number in range(2):
+        tree.add(b, REAL, f"mlx5_{number}", "rn0")
+    b.post("/v1/reload", {})
+    t.equal((mapped(a, b, 1), b.device("r0")["state"]), (ONE, "up"), "it is there")
+    known = f"/proc/{b.daemon.pid}/root/sys/class/infiniband"
+    for number, state in ((0, "up"), (1, "down")):
+        os.rename(f"{known}/mlx5_{number}", f"{known}/../gone{number}")
+        b.post("/v1/reload", {})
+        t.equal(b.device("r0")["state"], state, f"without mlx5_{number}")
+    t.equal((mapped(a, b, 2), events(b)["device-down"]), (TWO, 1), "the spare")
+    os.rename(f"{known}/../gone1", f"{known}/mlx5_1")
+    b.post("/v1/reload", {})
+    t.equal((mapped(a, b, 3), b.device("r0")["state"]), (ONE, "up"), "it is back")
 
 
 @case(timeout=60)

@@ -151,6 +151,36 @@ Test(rdma_ports, of_software_only_where_no_real_one_is, .init = make_host, .fini
 	cr_assert_not(rsk_rdma_ports_soft(&ports, "eth9"), "no RDMA device there");
 }
 
+Test(rdma_ports, links_that_have_lost_theirs, .init = make_host, .fini = end)
+{
+	static struct rsk_rdma_links had;
+	static struct rsk_rdma_ports now;
+
+	cr_assert_not(rsk_rdma_links_lost(&had, &ports, "eth0"), "nothing is known");
+	rsk_rdma_links_add(&had, &ports);
+	rsk_rdma_links_add(&had, &ports);
+	cr_assert_leq(had.n, ports.n, "each once");
+	cr_assert_not(rsk_rdma_links_lost(&had, &ports, "eth0"));
+	for (size_t i = 0; i < ports.n; i++)
+		if (strcmp(ports.at[i].link, "eth3") != 0)
+			now.at[now.n++] = ports.at[i];
+	cr_assert(rsk_rdma_links_lost(&had, &now, "eth3"));
+	cr_assert_not(rsk_rdma_links_lost(&had, &now, "eth0"));
+	cr_assert_not(rsk_rdma_links_lost(&had, &now, "eth9"), "it never had one");
+	cr_assert_not(rsk_rdma_links_lost(&had, &ports, "eth3"), "it is back");
+	now.n = 0;
+	for (size_t i = 0; had.n < RSK_RDMA_PORTS_MOST; i++) {
+		snprintf(now.at[0].link, IF_NAMESIZE, "x%zu", i);
+		now.n = 1;
+		rsk_rdma_links_add(&had, &now);
+	}
+	snprintf(now.at[0].link, IF_NAMESIZE, "last");
+	rsk_rdma_links_add(&had, &now);
+	now.n = 0;
+	cr_assert(rsk_rdma_links_lost(&had, &now, "eth0") &&
+		  !rsk_rdma_links_lost(&had, &now, "last"));
+}
+
 static bool counts(size_t i, uint64_t sent, uint64_t received)
 {
 	struct rsk_counted c = rsk_rdma_port_counters(class_path, &ports.at[i]);

@@ -34,9 +34,17 @@ void rsk_daemon_arm(struct rsk_daemon *d)
 	event_add(d->timer, &tv);
 }
 
+/* The address can be used, and the RDMA device of its link has not been removed. */
+static bool is_there(void *daemon, const struct rsk_pm_addr *ip)
+{
+	struct rsk_daemon *d = daemon;
+
+	return rsk_hotplug_carries(&d->plug, ip) && !rsk_devices_lost(&d->devices, ip);
+}
+
 void rsk_daemon_devices(struct rsk_daemon *d)
 {
-	rsk_pma_hotplug(d->pma, d->settings.watch_devices ? rsk_hotplug_carries : NULL, &d->plug);
+	rsk_pma_hotplug(d->pma, d->settings.watch_devices ? is_there : NULL, d);
 	rsk_pma_soft(d->pma, rsk_devices_soft, &d->devices);
 	rsk_traffic_check(&d->traffic);
 	if (d->local.agent)

@@ -21,6 +21,7 @@ static bool look(struct rsk_devices *d)
 
 	if (rc < 0)
 		fprintf(stderr, "rsockd: RDMA devices: %s\n", strerror(-rc));
+	rsk_rdma_links_add(d->had, d->ports);
 	d->before = d->found;
 	d->found = now;
 	rsk_discover(d->ports, d->links, d->found);
@@ -101,9 +102,10 @@ int rsk_devices_open(struct rsk_devices *d, struct event_base *base, const struc
 				   .ctx = ctx,
 				   .later = evtimer_new(base, on_later, d),
 				   .ports = calloc(1, sizeof(*d->ports)),
+				   .had = calloc(1, sizeof(*d->had)),
 				   .found = calloc(1, sizeof(*d->found)),
 				   .before = calloc(1, sizeof(*d->before)) };
-	if (!d->later || !d->ports || !d->found || !d->before) {
+	if (!d->later || !d->ports || !d->had || !d->found || !d->before) {
 		rsk_devices_close(d);
 		return -ENOMEM;
 	}
@@ -121,6 +123,7 @@ void rsk_devices_close(struct rsk_devices *d)
 	if (d->socket)
 		mnl_socket_close(d->socket);
 	free(d->ports);
+	free(d->had);
 	free(d->found);
 	free(d->before);
 	*d = (struct rsk_devices){ 0 };
@@ -129,7 +132,7 @@ void rsk_devices_close(struct rsk_devices *d)
 struct question {
 	const struct rsk_devices *d;
 	const struct rsk_pm_addr *ip;
-	bool soft;
+	bool soft, lost;
 };
 
 static void on_address(void *ctx, const char *link, const struct rsk_pm_addr *ip)
@@ -138,6 +141,23 @@ static void on_address(void *ctx, const char *link, const struct rsk_pm_addr *ip
 
 	if (ip->ipv == q->ip->ipv && memcmp(ip->ip, q->ip->ip, 16) == 0)
 		q->soft |= rsk_rdma_ports_soft(q->d->ports, link);
+}
+
+static void on_carried(void *ctx, const char *link, const struct rsk_pm_addr *ip)
+{
+	struct question *q = ctx;
+
+	if (ip->ipv == q->ip->ipv && memcmp(ip->ip, q->ip->ip, 16) == 0)
+		q->lost |= rsk_rdma_links_lost(q->d->had, q->d->ports, link);
+}
+
+bool rsk_devices_lost(const struct rsk_devices *d, const struct rsk_pm_addr *ip)
+{
+	struct question q = { .d = d, .ip = ip };
+
+	if (d->found)
+		rsk_ifaces_each(d->links, on_carried, &q);
+	return q.lost;
 }
 
 bool rsk_devices_soft(void *devices, const struct rsk_pm_addr *ip)

@@ -16,7 +16,8 @@ struct rsk_devices {
 	struct mnl_socket *socket; /* for uevents; NULL: none */
 	struct event *readable, *later;
 	const struct rsk_ifaces *links; /* borrowed */
-	struct rsk_rdma_ports *ports;	/* owned, as the next two are */
+	struct rsk_rdma_ports *ports;	/* owned, as the next three are */
+	struct rsk_rdma_links *had;	/* links that have had a device since the start */
 	struct rsk_discovered *found;	/* NULL: out of memory; no device is found */
 	struct rsk_discovered *before;
 	void (*changed)(void *ctx, bool found);
@@ -40,5 +41,8 @@ bool rsk_devices_check(struct rsk_devices *d);
  * rsk_devices.
  */
 bool rsk_devices_soft(void *devices, const struct rsk_pm_addr *ip);
+
+/* True if address @ip is on a link whose RDMA device is gone. */
+bool rsk_devices_lost(const struct rsk_devices *d, const struct rsk_pm_addr *ip);
 
 #endif
