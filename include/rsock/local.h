@@ -119,9 +119,10 @@ struct rsk_local_msg {
 	/* RENDEZVOUS: the other end's descriptor number, a hint. */
 	int32_t peer_fd;
 	/*
-	 * ANSWER, MAPPED: the address of our own RNIC from which the link should come. LINK: the
-	 * address from which the link comes, at the connecting end as chosen, at the accepting end
-	 * as the RNIC reports it. Zeros: any, or not known.
+	 * ANSWER, MAPPED: to LOOKUP, the address of our own RNIC from which the link should come;
+	 * to LINK, the address from which the peer's link must come, as its PMReq has said. LINK,
+	 * from the accepting end: where the link that exists has come from, as the RNIC reports it.
+	 * Zeros: any, or not known.
 	 */
 	uint8_t from_ip[16];
 	struct rsk_qos qos; /* QOS */

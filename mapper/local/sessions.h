@@ -30,6 +30,7 @@ struct rsk_session {
 	uint64_t cookie;      /* of the stream's socket */
 	uint64_t reservation; /* in the ledger */
 	uint64_t until_ns;    /* for a promised one */
+	uint8_t from_ip[16];  /* accepting end: where its link must come from; zeros: anywhere */
 	struct rsk_qos qos;   /* as its process was told; DSCP 255: not known */
 };
 

@@ -332,29 +332,32 @@ uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
 	return ok ? g.id : 0;
 }
 
-/* True if the link is the one for which this entry was granted. */
+/* True if the link is the one for which this entry was granted, wherever it comes from. */
 static bool is_for(const struct rsk_pm_entry *e, const struct rsk_pm_msg *link,
-		   const struct rsk_pm_addr *rdma, const uint8_t source[static 16])
+		   const struct rsk_pm_addr *rdma)
 {
-	static const uint8_t any[16];
-
 	return e && link->cp_port && (e->state == RSK_PM_OFFERED || e->state == RSK_PM_HELD) &&
 	       e->ipv == link->ipv && e->ap_port == link->ap_port &&
 	       memcmp(e->ap_ip, link->ap_ip, 16) == 0 && e->ipv == rdma->ipv &&
-	       e->rdma_port == rdma->port && memcmp(e->rdma_ip, rdma->ip, 16) == 0 &&
-	       (!memcmp(source, any, 16) || !memcmp(source, e->link_ip, 16));
+	       e->rdma_port == rdma->port && memcmp(e->rdma_ip, rdma->ip, 16) == 0;
 }
 
 uint64_t rsk_pmsp_link_named(struct rsk_pmsp *p, const struct rsk_pm_msg *link,
-			     const struct rsk_pm_addr *rdma, const uint8_t source[static 16])
+			     const struct rsk_pm_addr *rdma, const uint8_t source[static 16],
+			     uint8_t announced[static 16])
 {
 	struct rsk_pm_entry *e = rsk_pm_table_named(&p->table, link);
+	static const uint8_t unknown[16];
 	uint64_t id = 0;
 
-	if (is_for(e, link, rdma, source)) {
-		id = e->grant;
-		if (!hand_over(p, e))
-			id = 0;
+	memset(announced, 0, 16);
+	if (is_for(e, link, rdma)) {
+		memcpy(announced, e->link_ip, 16);
+		if (!memcmp(source, unknown, 16) || !memcmp(source, announced, 16)) {
+			id = e->grant;
+			if (!hand_over(p, e))
+				id = 0;
+		}
 	}
 	if (id)
 		p->count.links++;

@@ -158,10 +158,13 @@ uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
 /*
  * The same for one connection, by the name that its PMReq had: @link gives AssocHandle, CpIPaddr,
  * CpPort, ApIPaddr and ApPort. The granted address must be @rdma, and the link's source @source
- * (all zero: unknown). Returns the grant, which the session owns from now on, or 0.
+ * (all zero: not known yet). Returns the grant, which the session owns from now on, or 0.
+ * @announced: the source that the PMReq has named, the mapped CpIPaddr or CpIPaddr; all zero if
+ * no such link was announced.
  */
 uint64_t rsk_pmsp_link_named(struct rsk_pmsp *p, const struct rsk_pm_msg *link,
-			     const struct rsk_pm_addr *rdma, const uint8_t source[static 16]);
+			     const struct rsk_pm_addr *rdma, const uint8_t source[static 16],
+			     uint8_t announced[static 16]);
 
 /* When rsk_pmsp_tick() must be called next; UINT64_MAX: never. */
 static inline uint64_t rsk_pmsp_next(const struct rsk_pmsp *p)

@@ -42,6 +42,14 @@ static bool same_place(const struct rsk_verbs_addr *a, const struct rsk_verbs_ad
 	       !memcmp(a->ip, b->ip, sizeof(a->ip));
 }
 
+/* True if the other end will take @t for one of the host from which the link of @w comes. */
+static bool same_source(const struct rsk_remote_target *w, const struct rsk_remote_target *t)
+{
+	return !memcmp(w->tuple.local, t->tuple.local, sizeof(t->tuple.local)) ||
+	       (t->from.family && w->from.family == t->from.family &&
+		!memcmp(w->from.ip, t->from.ip, sizeof(t->from.ip)));
+}
+
 static struct want *want_of(uint64_t nonce)
 {
 	for (int i = 0; i < REQUESTS; i++)
@@ -62,7 +70,7 @@ uint64_t rsk_remote_at(const struct rsk_remote_target *t)
 			continue;
 		}
 		if (same_place(&w->target.to, &t->to) && w->target.dscp == t->dscp &&
-		    w->state != REQUEST_FAILED)
+		    same_source(&w->target, t) && w->state != REQUEST_FAILED)
 			return w->nonce;
 	}
 	if (!spare || rsk_progress_start() < 0)

@@ -27,8 +27,9 @@ struct rsk_remote_target {
 };
 
 /*
- * Returns the name of the link to that address, and of that DSCP (rsk_rendezvous_known()); if there
- * is no link, one is requested. 0: none can be had now.
+ * Returns the name of the link to that address, and of that DSCP (rsk_rendezvous_known()), from our
+ * RNIC or for a stream of the same address of ours: the other end admits no stream by a link from
+ * elsewhere. If there is no link, one is requested. 0: none can be had now.
  */
 uint64_t rsk_remote_at(const struct rsk_remote_target *t);
 
@@ -67,12 +68,19 @@ void rsk_link_requests_forget(void); /* in a child */
  */
 struct rsk_remote_ops {
 	/*
-	 * rsockd has said whether a peer that came by the mapping @handle may be admitted. False:
-	 * no link here has asked.
+	 * rsockd has said whether a peer that came by the mapping @handle may be admitted, and from
+	 * which address its link must come (zeros: any). False: no link here has asked.
 	 */
-	bool (*answered)(uint64_t handle, uint32_t reason);
+	bool (*answered)(uint64_t handle, uint32_t reason, const uint8_t from_ip[static 16]);
 	/* Our address to which the initiator of @l connected; NULL: @l was not accepted here. */
 	const struct rsk_verbs_addr *(*here)(const struct rsk_link *l);
+	/*
+	 * The address from which @l came, for rsockd to compare it with what is announced for a
+	 * further stream @ours. NULL: this stream has the same peer address as the one for which @l
+	 * was admitted, and comes from the same host; or @l was not accepted here.
+	 */
+	const struct rsk_verbs_addr *(*from)(const struct rsk_link *l,
+					     const struct rsk_tuple *ours);
 	/* True if @l was admitted for that mapping and that stream of ours. */
 	bool (*vouched)(const struct rsk_link *l, uint64_t handle, const struct rsk_tuple *ours);
 };

@@ -296,7 +296,7 @@ static void answer(const struct rsk_local_msg *m)
 {
 	struct rsk_stream *s;
 
-	if (m->link && rsk_remote_ops->answered(m->link, m->reason))
+	if (m->link && rsk_remote_ops->answered(m->link, m->reason, m->from_ip))
 		return;
 	s = meant(m);
 	if (!s) {

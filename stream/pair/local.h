@@ -35,11 +35,12 @@ void rsk_local_lookup(struct rsk_stream *s, int fd);
 /*
  * Tells rsockd that the mapping @handle is for this stream: the connecting end says that it uses
  * the mapping; the accepting end asks whether it may (the answer goes to rsk_remote_ops,
- * rsk_pm_transaction_answered()), where the peer connected to our address @here. False: rsockd is
- * not there, or has so much to read that it could not be told; no answer will come.
+ * rsk_pm_transaction_answered()), where the peer connected to our address @here; @from: where its
+ * link has come from, NULL: not known yet, or rsockd need not compare it. False: rsockd is not
+ * there, or has so much to read that it could not be told; no answer will come.
  */
 bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
-		    const struct rsk_verbs_addr *here);
+		    const struct rsk_verbs_addr *here, const struct rsk_verbs_addr *from);
 
 /*
  * Tells rsockd that the link which this connecting end needs was refused at the address of the

@@ -43,7 +43,8 @@ bool rsk_local_say(struct rsk_local_msg *m, int fd)
 }
 
 static bool say_link(struct rsk_stream *s, int fd, uint64_t handle,
-		     const struct rsk_verbs_addr *here, uint32_t flags)
+		     const struct rsk_verbs_addr *here, const struct rsk_verbs_addr *from,
+		     uint32_t flags)
 {
 	struct rsk_local_msg m = { .type = RSK_LOCAL_LINK,
 				   .flags = flags,
@@ -58,19 +59,21 @@ static bool say_link(struct rsk_stream *s, int fd, uint64_t handle,
 		memcpy(m.ip, here->ip, sizeof(m.ip));
 		m.port = here->port;
 		m.ipv = here->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6;
+		if (from && from->family == here->family)
+			memcpy(m.from_ip, from->ip, sizeof(m.from_ip));
 	}
 	return rsk_local_say(&m, -1);
 }
 
 bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
-		    const struct rsk_verbs_addr *here)
+		    const struct rsk_verbs_addr *here, const struct rsk_verbs_addr *from)
 {
-	return rsk_rsockd.fd >= 0 && say_link(s, fd, handle, here, 0);
+	return rsk_rsockd.fd >= 0 && say_link(s, fd, handle, here, from, 0);
 }
 
 bool rsk_local_link_refused(struct rsk_stream *s, int fd, uint64_t handle)
 {
-	return rsk_rsockd.fd >= 0 && say_link(s, fd, handle, NULL, RSK_LOCAL_REFUSED);
+	return rsk_rsockd.fd >= 0 && say_link(s, fd, handle, NULL, NULL, RSK_LOCAL_REFUSED);
 }
 
 void rsk_local_say_rdma(void)
@@ -143,7 +146,7 @@ static void say_all_links(void)
 		if (!s)
 			continue;
 		if (s->pairing.mapping && rsk_stream_phase(s) == RSK_PHASE_PAIRED)
-			say_link(s, (int)i, s->pairing.mapping, rsk_remote_ops->here(s->link),
+			say_link(s, (int)i, s->pairing.mapping, rsk_remote_ops->here(s->link), NULL,
 				 RSK_LOCAL_AGAIN);
 		rsk_stream_unpin(s);
 	}

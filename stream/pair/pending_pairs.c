@@ -82,6 +82,8 @@ static void refuse(struct rsk_stream *s, int fd)
 
 static uint64_t anew_ns; /* not before this time; under the pairing lock */
 
+static uint8_t peer_reason; /* of the refusal; under the pairing lock */
+
 static void lose(struct rsk_stream *s, int fd)
 {
 	if (s->pairing.mapping)
@@ -92,6 +94,8 @@ static void lose(struct rsk_stream *s, int fd)
 	s->pairing.answer.asked_daemon = 0;
 	rsk_log(RSK_LOG_INFO, "fd %d: the link to the other host was not made, or is gone", fd);
 	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
+	if (peer_reason)
+		s->rec->peer_reason = peer_reason;
 }
 
 static void lose_and_ask(struct rsk_stream *s, int fd)
@@ -101,13 +105,14 @@ static void lose_and_ask(struct rsk_stream *s, int fd)
 		rsk_local_lookup(s, fd);
 }
 
-void rsk_pending_pairs_lost(uint64_t nonce, bool refused)
+void rsk_pending_pairs_lost(uint64_t nonce, bool refused, uint32_t why)
 {
 	uint64_t now = rsk_now_ns();
 	bool early = now < anew_ns;
 
 	if (!early)
 		anew_ns = now + ANEW_NS;
+	peer_reason = (uint8_t)why;
 	if (refused)
 		each_waiting(nonce, NULL, refuse);
 	each_waiting(nonce, NULL, early ? lose : lose_and_ask);

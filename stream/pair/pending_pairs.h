@@ -25,9 +25,9 @@ void rsk_pending_pairs_work(struct rsk_link *l);
 
 /*
  * The link with that name could not be made, or is gone: rsockd is asked again for the streams that
- * wait for it. @refused: by the address to which it was to go; rsockd is told that first. The
- * progress thread calls it.
+ * wait for it. @refused: by the address to which it was to go; rsockd is told that first. @why: the
+ * other end's reason, enum rsk_reason; 0: it gave none. The progress thread calls it.
  */
-void rsk_pending_pairs_lost(uint64_t nonce, bool refused);
+void rsk_pending_pairs_lost(uint64_t nonce, bool refused, uint32_t why);
 
 #endif

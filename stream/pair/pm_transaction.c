@@ -42,6 +42,7 @@ static void paired(struct rsk_stream *s)
 {
 	rsk_pm_transaction_over(s);
 	s->rec->link = s->link->number;
+	s->rec->peer_reason = RSK_REASON_DIRECT; /* of an earlier attempt */
 	rsk_stats_set_fabric(s->rec, s->link->fabric);
 	/* seq_cst: before the check of the counts of plain waits */
 	atomic_store(&s->phase, RSK_PHASE_PAIRED);
@@ -134,7 +135,7 @@ void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, 
 	}
 	s->pairing.steps = 0;
 	if (l->remote)
-		rsk_local_link(s, fd, s->pairing.mapping, NULL);
+		rsk_local_link(s, fd, s->pairing.mapping, NULL, NULL);
 }
 
 /* The accepting end that a request names. */
@@ -242,7 +243,8 @@ static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct 
 		return;
 	}
 	*s->pairing.held = (struct rsk_held_pair_request){ l, *m, *pm };
-	if (rsk_local_link(s, fd, pm->assoc_handle, rsk_remote_ops->here(l)))
+	if (rsk_local_link(s, fd, pm->assoc_handle, rsk_remote_ops->here(l),
+			   rsk_remote_ops->from(l, &s->tuple)))
 		return;
 	/* Otherwise the request would wait in vain; the other end asks again. */
 	rsk_arena_free(s->pairing.held);

@@ -166,7 +166,7 @@ void rsk_link_handshake_hello(struct rsk_remote *r, const struct rsk_remote_msg 
 	}
 }
 
-static bool answered(uint64_t handle, uint32_t reason)
+static bool answered(uint64_t handle, uint32_t reason, const uint8_t from_ip[static 16])
 {
 	struct rsk_remote *r;
 
@@ -175,6 +175,7 @@ static bool answered(uint64_t handle, uint32_t reason)
 			continue;
 		r->waits_verdict = false;
 		r->verdict = reason + 1;
+		memcpy(r->announced_ip, from_ip, sizeof(r->announced_ip));
 		rsk_progress_call();
 		return true;
 	}
@@ -188,6 +189,19 @@ static const struct rsk_verbs_addr *here(const struct rsk_link *l)
 	DL_FOREACH(rsk_remotes.all, r)
 		if (r->l == l && !r->initiator)
 			return &r->here;
+	return NULL;
+}
+
+static const struct rsk_verbs_addr *from(const struct rsk_link *l, const struct rsk_tuple *ours)
+{
+	struct rsk_remote *r;
+
+	DL_FOREACH(rsk_remotes.all, r)
+		if (r->l == l)
+			return !r->initiator && memcmp(r->target.tuple.peer, ours->peer,
+						       sizeof(ours->peer)) != 0 ?
+				       &r->came_from :
+				       NULL;
 	return NULL;
 }
 
@@ -325,4 +339,5 @@ void rsk_link_handshake_accept(struct rsk_watch *w, uint32_t events)
 
 const struct rsk_remote_ops rsk_link_handshake_ops = { .answered = answered,
 						       .here = here,
+						       .from = from,
 						       .vouched = vouched };

@@ -52,6 +52,7 @@ void rsk_remote_message(struct rsk_control_conn *c, const struct rsk_remote_msg 
 		break;
 	case RSK_REMOTE_REFUSED:
 		rsk_log(RSK_LOG_INFO, "link %u: refused, reason %u", r->l->number, m->reason);
+		r->peer_reason = m->reason;
 		rsk_remote_dead(r, -EACCES);
 		break;
 	case RSK_REMOTE_RAIL:

@@ -63,9 +63,11 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 		return;
 	/*
 	 * By a TCP reset or by rdma_cm. A peer that answers REFUSED is no such address: it takes
-	 * links, but knows nothing of this mapping, which may have expired; the next one may do.
+	 * links, but knows nothing of this mapping, which may have expired; the next one may do. It
+	 * will not if it refuses the address from which this link came.
 	 */
-	refused = r->state < RSK_REMOTE_UP && why == -ECONNREFUSED;
+	refused = r->state < RSK_REMOTE_UP &&
+		  (why == -ECONNREFUSED || r->peer_reason == RSK_REASON_OTHER_SOURCE);
 	/*
 	 * What entries of the linger list wait for may have arrived: the rail is polled once more.
 	 */
@@ -90,7 +92,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 		rsk_link_kill(r->l);
 	if (r->initiator) {
 		rsk_link_request_gone(r->nonce, why);
-		rsk_pending_pairs_lost(r->nonce, refused);
+		rsk_pending_pairs_lost(r->nonce, refused, r->peer_reason);
 	}
 	rsk_pairing_give();
 	if (r->pair.fd >= 0) {

@@ -91,7 +91,14 @@ struct rsk_remote {
 	struct rsk_link *l;
 	/* accepting end: our address to which the peer connected */
 	struct rsk_verbs_addr here;
-	bool listed; /* links.c has it */
+	/*
+	 * accepting end: address from which the first rail must come, as rsockd has said with its
+	 * verdict; zeros: any; and from which it came, family 0: it has not
+	 */
+	uint8_t announced_ip[16];
+	struct rsk_verbs_addr came_from;
+	uint32_t peer_reason; /* initiator: why it was refused, enum rsk_reason; 0: it was not */
+	bool listed;	      /* links.c has it */
 	struct rsk_remote_rail rail[RSK_RAILS_MOST];
 	struct rsk_rails rails; /* the set of rails through which streams put */
 	uint32_t epoch;		/* counts the times that the link came up */

@@ -196,6 +196,34 @@ static bool welcome(const struct rsk_remote *r, const struct rsk_remote_private 
 	       p->epoch > r->epoch;
 }
 
+/*
+ * The first rail comes from where the mapping says, each time that it is made. Further ones come
+ * from other devices of the peer, which no mapping names, and show the link's secret.
+ */
+static bool is_announced(const struct rsk_remote *r, const struct rsk_verbs_addr *from)
+{
+	static const uint8_t any[16];
+
+	return !memcmp(r->announced_ip, any, sizeof(any)) ||
+	       !memcmp(r->announced_ip, from->ip, sizeof(any));
+}
+
+static void refuse_source(struct rsk_remote *r)
+{
+	struct rsk_remote_msg no = { .type = RSK_REMOTE_REFUSED,
+				     .reason = RSK_REASON_OTHER_SOURCE };
+
+	rsk_log(RSK_LOG_INFO, "link %u: its rail comes from another address than was announced",
+		r->l->number);
+	if (r->state != RSK_REMOTE_RAILING)
+		return; /* its streams stay: this rail is refused, no more */
+	rsk_pairing_take();
+	rsk_pairing_came_from_elsewhere(&r->target.tuple, r->target.handle);
+	rsk_pairing_give();
+	rsk_control_conn_send(&r->control, &no);
+	rsk_remote_dead(r, -EACCES);
+}
+
 static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *from,
 				       const struct rsk_verbs_addr *here, const void *data,
 				       size_t bytes)
@@ -212,9 +240,17 @@ static struct rsk_verbs_rail *incoming(void *ctx, const struct rsk_verbs_addr *f
 	DL_FOREACH(rsk_remotes.all, r)
 		if (!r->initiator && r->nonce == p.nonce)
 			break;
-	if (!r || !welcome(r, &p) || rsk_remote_rail_make(r, p.rail) < 0)
+	if (!r || !welcome(r, &p))
+		return NULL;
+	if (!p.rail && !is_announced(r, from)) {
+		refuse_source(r);
+		return NULL;
+	}
+	if (rsk_remote_rail_make(r, p.rail) < 0)
 		return NULL;
 	rail = &r->rail[p.rail];
+	if (!p.rail)
+		r->came_from = *from;
 	/*
 	 * A rail that was established here and not there: nothing was put by it, from here either.
 	 */

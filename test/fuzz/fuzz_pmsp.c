@@ -127,6 +127,7 @@ static size_t some_datagram(uint8_t wire[static RSK_PM_WIRE_MAPPED_BYTES])
 static void step(struct rsk_pmsp *p, uint64_t *now)
 {
 	static const uint8_t none[16];
+	uint8_t announced[16];
 	uint8_t wire[RSK_PM_WIRE_MAPPED_BYTES];
 	struct rsk_pm_msg name;
 	struct rsk_pm_addr from, rdma = { .ip = { 10 }, .ipv = RSK_PM_IPV4 };
@@ -171,7 +172,7 @@ static void step(struct rsk_pmsp *p, uint64_t *now)
 					    .assoc_handle = take(1) % 4 + 1,
 					    .ap_ip = { 10 } };
 		memcpy(name.cp_ip, from.ip, 16);
-		rsk_pmsp_link_named(p, &name, &rdma, take(1) & 1 ? from.ip : none);
+		rsk_pmsp_link_named(p, &name, &rdma, take(1) & 1 ? from.ip : none, announced);
 		break;
 	default:
 		from = some_address();

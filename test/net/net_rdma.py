@@ -18,6 +18,7 @@ from netlab import Lab, ip
 
 RAIL_A, RAIL_B = 40001, 40002
 NO_ANSWER_S = 1
+ELSEWHERE = "10.77.0.9"
 AT_ONCE = 64  # questions and promises of one process (mapper/rsockd/session/local_ask.c)
 
 
@@ -280,18 +281,48 @@ def links_that_nobody_announced(t):
         "another connection": (other.far, said["link"], at(b, RAIL_B)),
         "another port": (c.far, said["link"], at(b, RAIL_B + 1)),
         "another address": (c.far, said["link"], {**at(b, RAIL_B), "ip": pm.packed("10.77.0.9")}),
-        "from elsewhere": (c.far, said["link"], at(b, RAIL_B, from_ip=pm.packed("10.77.0.9"))),
+        "from elsewhere": (c.far, said["link"], at(b, RAIL_B, from_ip=pm.packed(ELSEWHERE))),
         "another socket": (c.far, said["link"], at(b, RAIL_B, cookie=1)),
     }
     for what, (sock, handle, more) in wrong.items():
         link(t, server, sock, handle, **more)
-        t.equal(answer(t, server, what)[0], "not-holder", what)
+        t.equal(answer(t, server, what)[0],
+                "other-source" if what == "from elsewhere" else "not-holder", what)
     t.equal(b.figure("local_links_refused_total"), len(wrong), "refused")
     t.check(held(b, 1, 1), "what was promised is as it was")
     link(t, server, c.far, said["link"], **at(b, RAIL_B))
     t.equal(answer(t, server, "LINK")[0], "mapped", "the right one")
     link(t, server, other.far, said["link"], **at(b, RAIL_B))
     t.equal(answer(t, server, "LINK")[0], "not-holder", "a name that is in use")
+
+
+@case(timeout=60)
+def where_a_link_comes_from(t):
+    """The accepting process is told the address that the PMReq has named: the TCP connection's own,
+    or that of another RNIC. A link that has come from elsewhere is refused.
+    """
+    a, b = Lab(t, 2).hosts
+    ip("-n", a.ns, "address", "add", "10.77.0.101/16", "dev", "lan")
+    b.start(**serves(b))
+    for rnic in (a.ip, "10.77.0.101"):
+        a.start(**{**asking(a), "rnics": [{"name": "rnic0", "addresses": [rnic]}]})
+        c = Connection(a, b)
+        server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+        said = mapped(t, a, b, c, server, client)
+        t.equal(said["from_ip"], pm.packed(rnic), "the connecting end's")
+        for from_ip in {a.ip, "10.77.0.101", ELSEWHERE} - {rnic}:
+            link(t, server, c.far, said["link"], **at(b, RAIL_B, from_ip=pm.packed(from_ip)))
+            t.equal(answer(t, server, "LINK")[0], "other-source", f"{from_ip}, not {rnic}")
+        for from_ip in (b"", b"", pm.packed(rnic)):
+            link(t, server, c.far, said["link"], **at(b, RAIL_B, from_ip=from_ip))
+            reason, told = answer(t, server, "LINK")
+            t.equal((reason, told["from_ip"]), ("mapped", pm.packed(rnic)),
+                    "admitted if it comes from there")
+        for one in (server, client):
+            one.close()
+        c.listener.close()
+        t.kill(a.daemon)
+        a.daemon = None
 
 
 @case(timeout=60)

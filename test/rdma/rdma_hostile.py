@@ -6,7 +6,7 @@ ring with right contents, whatever the hostile peer does.
 """
 import sys
 
-from hosts import FIRM, hosts
+from hosts import FIRM, configuration, hosts, serve
 from lib.harness import Failure
 from rdmalab import ROOT, SCALE, case, lab, main
 
@@ -61,7 +61,7 @@ class Asking:
 
     count = 0
 
-    def __init__(self, t, port):
+    def __init__(self, t, port, env=None):
         a, b = lab(t).guests
         Asking.count += 1
         self.t, self.port, self.guest, self.name = t, port, a, str(Asking.count)
@@ -70,7 +70,7 @@ class Asking:
             "LD_PRELOAD": f"{FOLDER}/librsock.so",
                                   "TRAITOR_MODULE": f"{ROOT}/lib/librsock-verbs.so",
             "TRAITOR_SAYS": SAYS.format(self.name), "TRAITOR_ORDERS": ORDERS.format(self.name),
-                                  **FIRM})
+                                  **FIRM, **(env or {})})
 
     def ask(self):
         self.handle.send("x\n")
@@ -337,6 +337,43 @@ def bytes_by_tcp(t):
     scene.unharmed("bytes by TCP")
     bad.kill()
     scene.idle("bytes by TCP")
+    scene.finish()
+
+
+OTHER = "10.9.0.101"
+
+
+@case(600)
+def from_elsewhere(t):
+    """The link has to come from the address that the PMReq has named: the TCP connection's own, or
+    the mapped one. From any other, also of the same host, it is refused, and its stream stays on
+    TCP; both ends say why.
+    """
+    scene = Scene(t)
+    a, b = lab(t).guests
+    a.sh(f"ip address add {OTHER}/24 dev eth0")
+    for named, other in ((a.ip, OTHER), (OTHER, a.ip)):
+        if named == OTHER:
+            a.daemon.stop()
+            rnic = {**configuration(a)["rnics"][0], "addresses": [OTHER]}
+            serve(a, rnics=[rnic])
+            scene.client().kill()
+        bad = Asking(t, scene.port, {"TRAITOR_FROM": other})
+
+        def refused(bad=bad):
+            t.equal(bad.ask(), "right", "by TCP")
+            return bad.ends()[0].get("reason") == "other-source"
+        try:
+            b.until(refused, 60, f"a link from {other} to be refused, named is {named}")
+        except Failure as failure:
+            raise Failure(f"{failure}: {bad.ends()}") from None
+        a.until(lambda bad=bad: bad.ends()[1].get("peer_reason") == "other-source", 20,
+                f"the other end to say so: {bad.ends()}")
+        for record in bad.ends():
+            t.equal((record["promotions"], record["tx_ring_bytes"]), (0, 0), f"by ring: {record}")
+        scene.unharmed(f"a link from {other}")
+        bad.kill()
+    a.sh(f"ip address del {OTHER}/24 dev eth0")
     scene.finish()
 
 

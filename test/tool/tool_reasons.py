@@ -210,6 +210,7 @@ ELSEWHERE = {
     **{reason: "test/net/net_local.py"
        for reason in ("remote", "no-rnic", "policy", "peer-policy", "no-pmsp")},
     **{reason: "test/net/net_rdma.py" for reason in ("mapped", "soft-rnic", "not-holder")},
+    "other-source": "test/rdma/rdma_hostile.py",
     "same-process": "test/net/net_no_shm.py",
     "peer-full": "test/net/net_ledger.py",
     "no-registry": "test/fault/fault_registry.py",

@@ -270,8 +270,8 @@ void kit_link(struct kit *k, bool initiator)
 	r->state = RSK_REMOTE_RAILING;
 }
 
-bool kit_comes(struct kit *k, uint32_t index, uint32_t generation,
-	       const struct rsk_verbs_addr *here)
+bool kit_comes_from(struct kit *k, uint32_t index, uint32_t generation,
+		    const struct rsk_verbs_addr *here, const struct rsk_verbs_addr *from)
 {
 	struct rsk_remote_private p = { .magic = RSK_REMOTE_MAGIC,
 					.nonce = k->r->nonce,
@@ -280,10 +280,16 @@ bool kit_comes(struct kit *k, uint32_t index, uint32_t generation,
 					.generation = generation,
 					.epoch = k->r->epoch + (k->r->state != RSK_REMOTE_UP) };
 
-	if (!rsk_remote_host.incoming(NULL, &k->r->target.to, here, &p, sizeof(p)))
+	if (!rsk_remote_host.incoming(NULL, from, here, &p, sizeof(p)))
 		return false;
 	k->r->rail[index].rail->from = *here;
 	return true;
+}
+
+bool kit_comes(struct kit *k, uint32_t index, uint32_t generation,
+	       const struct rsk_verbs_addr *here)
+{
+	return kit_comes_from(k, index, generation, here, &k->r->target.to);
 }
 
 void kit_rail_up(struct kit *k, uint32_t index)

@@ -55,6 +55,9 @@ void kit_rail_up(struct kit *k, uint32_t index);
  */
 bool kit_comes(struct kit *k, uint32_t index, uint32_t generation,
 	       const struct rsk_verbs_addr *here);
+/* The same from the address @from. */
+bool kit_comes_from(struct kit *k, uint32_t index, uint32_t generation,
+		    const struct rsk_verbs_addr *here, const struct rsk_verbs_addr *from);
 /* The rail is rejected or breaks: the module reports @err. */
 void kit_rail_down(struct kit *k, uint32_t index, int err);
 bool kit_connecting(const struct kit *k, uint32_t index);

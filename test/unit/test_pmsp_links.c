@@ -38,6 +38,7 @@ Test(pmsp_links, a_link_of_one_connection_by_its_name_once)
 	const uint8_t any[16] = { 0 }, elsewhere[16] = { 9 };
 	struct rsk_pm_addr to = pm_rdma;
 	struct rsk_pm_msg name;
+	uint8_t from[16];
 
 	a->grant.own_port = true;
 	give(a, &r, 1);
@@ -47,7 +48,8 @@ Test(pmsp_links, a_link_of_one_connection_by_its_name_once)
 		name = r;                                                                          \
 		to = pm_rdma;                                                                      \
 		what;                                                                              \
-		cr_assert_eq(rsk_pmsp_link_named(&a->p, &name, &to, any), 0, #what);               \
+		cr_assert_eq(rsk_pmsp_link_named(&a->p, &name, &to, any, from), 0, #what);         \
+		cr_assert_arr_eq(from, any, 16, "announced: " #what);                              \
 	} while (0)
 	NOT(name.assoc_handle++);
 	NOT(name.cp_port++);
@@ -60,11 +62,13 @@ Test(pmsp_links, a_link_of_one_connection_by_its_name_once)
 	NOT(to.ipv = 6);
 	NOT(name = service);
 #undef NOT
-	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, elsewhere), 0);
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, elsewhere, from), 0);
+	cr_assert_arr_eq(from, r.cp_ip, 16, "it is told where it must come from");
 	cr_assert_eq(a->p.count.refused, 11);
-	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, r.cp_ip), 1);
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, r.cp_ip, from), 1);
+	cr_assert_arr_eq(from, r.cp_ip, 16);
 	cr_assert(a->last && a->released == 0 && a->used == 1);
-	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, any), 0, "a second time");
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, any, from), 0, "a second time");
 	cr_assert_eq(a->p.count.links, 1);
 	ap_free(a);
 }
@@ -75,11 +79,13 @@ Test(pmsp_links, what_is_not_granted_yet_lets_nobody_in)
 	const struct rsk_pm_msg r = pm_request(80, 4242, 5);
 	const struct rsk_pm_addr nowhere = { .ipv = 4 };
 	const uint8_t any[16] = { 0 };
+	uint8_t from[16];
 
 	a->verdict = RSK_PMSP_WAIT;
 	give(a, &r, 1);
-	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &nowhere, any), 0);
-	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, any), 0);
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &nowhere, any, from), 0);
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, any, from), 0);
+	cr_assert_arr_eq(from, any, 16);
 	ap_free(a);
 }
 
@@ -97,6 +103,25 @@ Test(pmsp_links, a_mapped_request_names_the_link_s_source)
 	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 0, "nor another port");
 	from.port = 1000;
 	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 1);
+	ap_free(a);
+}
+
+/* The same by the name of the connection, as rsockd asks: of any port, since none is known here. */
+Test(pmsp_links, a_mapped_request_names_the_source_of_one_connection)
+{
+	struct ap *a = ap_new(&normal);
+	struct rsk_pm_msg r = pm_request(80, 4242, 5);
+	const uint8_t unknown[16] = { 0 };
+	uint8_t from[16];
+
+	r.mapped = true;
+	memcpy(r.mapped_cp_ip, (const uint8_t[16]){ 172, 16, 0, 7 }, 16);
+	give(a, &r, 1);
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, r.cp_ip, from), 0,
+		     "the TCP socket's address is not it");
+	cr_assert_arr_eq(from, r.mapped_cp_ip, 16);
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, unknown, from), 1);
+	cr_assert_arr_eq(from, r.mapped_cp_ip, 16);
 	ap_free(a);
 }
 

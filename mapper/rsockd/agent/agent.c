@@ -443,9 +443,10 @@ bool rsk_agent_may_ask(struct rsk_agent *a, const struct rsk_pm_msg *req, uint32
 }
 
 uint64_t rsk_agent_link(struct rsk_agent *a, const struct rsk_pm_msg *link,
-			const struct rsk_pm_addr *rdma, const uint8_t source[static 16])
+			const struct rsk_pm_addr *rdma, const uint8_t source[static 16],
+			uint8_t announced[static 16])
 {
-	return rsk_pmsp_link_named(a->pmsp, link, rdma, source) ? a->session : 0;
+	return rsk_pmsp_link_named(a->pmsp, link, rdma, source, announced) ? a->session : 0;
 }
 
 bool rsk_agent_again(struct rsk_agent *a, const struct rsk_pm_msg *link, enum rsk_pma_side side,

@@ -100,12 +100,14 @@ extern const struct rsk_pmsp_ops rsk_agent_pmsp_ops;
 void rsk_agent_came(struct rsk_agent *a, const struct rsk_tuple *end);
 
 /*
- * A link has arrived at @rdma from @source (all zero: unknown), for the connection whose PMReq has
- * the names in @link. Returns the reservation, marked as used, which belongs to that session from
- * now on; 0: no grant fits.
+ * A link has arrived at @rdma from @source (all zero: not known yet), for the connection whose
+ * PMReq has the names in @link. Returns the reservation, marked as used, which belongs to that
+ * session from now on; 0: no grant fits. @announced: the source that the PMReq has named; all zero
+ * if no such link was announced.
  */
 uint64_t rsk_agent_link(struct rsk_agent *a, const struct rsk_pm_msg *link,
-			const struct rsk_pm_addr *rdma, const uint8_t source[static 16]);
+			const struct rsk_pm_addr *rdma, const uint8_t source[static 16],
+			uint8_t announced[static 16]);
 
 /* True if a PMReq waits for that accepting end. */
 bool rsk_agent_awaits(const struct rsk_agent *a, const struct rsk_tuple *end);

@@ -64,16 +64,18 @@ static void release(void *ctx, uint64_t reservation)
  * have told the process what service it gets.
  */
 static bool take(struct rsk_local *l, const struct rsk_local_process *p,
-		 const struct rsk_local_msg *m, uint64_t reservation, bool again)
+		 const struct rsk_local_msg *m, uint64_t reservation, bool again,
+		 const uint8_t from_ip[static 16])
 {
-	const struct rsk_session new = { .handle = m->link,
-					 .process = p->number,
-					 .used = true,
-					 .fd = m->fd,
-					 .cookie = m->cookie,
-					 .reservation = reservation,
-					 .qos.dscp = again ? UINT8_MAX : 0 };
+	struct rsk_session new = { .handle = m->link,
+				   .process = p->number,
+				   .used = true,
+				   .fd = m->fd,
+				   .cookie = m->cookie,
+				   .reservation = reservation,
+				   .qos.dscp = again ? UINT8_MAX : 0 };
 
+	memcpy(new.from_ip, from_ip, sizeof(new.from_ip));
 	return rsk_sessions_add(&l->sessions, &new, rsk_clock_ns()) == 0;
 }
 
@@ -98,7 +100,10 @@ static void settle(struct rsk_local *l, struct rsk_local_process *p, const struc
 				   .link = m->link,
 				   .fd = m->fd,
 				   .reason = why };
+	const struct rsk_session *s = rsk_sessions_find(&l->sessions, p->number, m->link);
 
+	if (why == RSK_REASON_MAPPED && s)
+		memcpy(a.from_ip, s->from_ip, sizeof(a.from_ip));
 	l->count.links_refused += why != RSK_REASON_MAPPED;
 	if (why != RSK_REASON_MAPPED || !(m->flags & RSK_LOCAL_CONNECTING))
 		rsk_local_tell(l, p, &a, -1);
@@ -172,6 +177,8 @@ static enum rsk_reason let_in(struct rsk_local *l, const struct rsk_local_proces
 	const struct rsk_session *s = rsk_sessions_find(&l->sessions, p->number, m->link);
 	const struct rsk_pm_msg name = name_of(m, false);
 	struct rsk_pm_addr at = { .port = m->port, .ipv = (uint8_t)m->ipv };
+	static const uint8_t unknown[16];
+	uint8_t announced[16];
 	uint64_t reservation;
 
 	/* A repeated request: the answer may have been lost. */
@@ -181,10 +188,13 @@ static enum rsk_reason let_in(struct rsk_local *l, const struct rsk_local_proces
 	if (!p->rail || m->port != p->rail)
 		return RSK_REASON_NOT_HOLDER;
 	memcpy(at.ip, m->ip, 16);
-	reservation = rsk_agent_link(l->agent, &name, &at, m->from_ip);
+	reservation = rsk_agent_link(l->agent, &name, &at, m->from_ip, announced);
+	if (!reservation && memcmp(announced, unknown, 16) != 0 &&
+	    memcmp(m->from_ip, unknown, 16) != 0 && memcmp(m->from_ip, announced, 16) != 0)
+		return RSK_REASON_OTHER_SOURCE;
 	if (!reservation)
 		return RSK_REASON_NOT_HOLDER;
-	if (!take(l, p, m, reservation, false)) {
+	if (!take(l, p, m, reservation, false, announced)) {
 		rsk_pma_release(l->agent->pma, reservation);
 		return RSK_REASON_MEMORY;
 	}
@@ -223,6 +233,7 @@ static void told_decided(void *user, const struct rsk_pma_answer *answer)
 	struct rsk_local *l = t->l;
 	struct rsk_local_process *p = rsk_local_process(l, t->process);
 	enum rsk_reason why = rsk_local_verdict(answer->verdict);
+	static const uint8_t anywhere[16]; /* the PMReq is long forgotten, and the link exists */
 
 	rsk_agent_count(l->agent, answer->verdict);
 	/*
@@ -233,7 +244,8 @@ static void told_decided(void *user, const struct rsk_pma_answer *answer)
 		rsk_pma_release(l->agent->pma, answer->reservation);
 		why = RSK_REASON_NO_RNIC;
 	}
-	if (why == RSK_REASON_MAPPED && (!p || !take(l, p, &t->m, answer->reservation, true))) {
+	if (why == RSK_REASON_MAPPED &&
+	    (!p || !take(l, p, &t->m, answer->reservation, true, anywhere))) {
 		rsk_pma_release(l->agent->pma, answer->reservation);
 		why = RSK_REASON_MEMORY;
 	}

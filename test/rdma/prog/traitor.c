@@ -9,6 +9,7 @@
  *			and removes the file
  *	TRAITOR_SAYS	a file to which it appends what it learns (addresses in the peer's
  *			memory, and their keys) and what it did
+ *	TRAITOR_FROM	an IPv4 address from which its rails come, whatever it is told
  *
  * Orders, one a line; numbers are hexadecimal:
  *	write|notice|read|add ADDRESS BYTES RKEY
@@ -106,7 +107,12 @@ static void rail_free(struct rsk_verbs_rail *r)
 static int rail_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
 			const struct rsk_verbs_addr *to, const void *data, size_t bytes)
 {
+	struct rsk_verbs_addr other = { .family = AF_INET };
+	const char *set = getenv("TRAITOR_FROM");
+
 	port = to->port;
+	if (set && inet_pton(AF_INET, set, other.ip) == 1)
+		from = &other;
 	return real->rail_connect(r, from, to, data, bytes);
 }
 
