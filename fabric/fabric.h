@@ -60,6 +60,11 @@ struct rsk_flow {
 	bool alone;
 	/* The rail cannot reach the peer's ring (yet). */
 	bool shut;
+	/*
+	 * What is put for this stream arrives in a buffer, from which the peer's processor moves it
+	 * to the ring, later.
+	 */
+	bool indirect;
 	/* What was put for this stream is queued unsent: prefer a rail that makes progress. */
 	bool held;
 };
@@ -139,8 +144,10 @@ struct rsk_fabric_ops {
 	/*
 	 * again - the peer is missing [off, off+len) of a ring, a slot of this end, and asks for
 	 * what rail @lost of several had carried. Puts it again if that rail had carried it.
-	 * Returns as put(); also 0 if another rail carried it and still does. NULL: there is never
-	 * more than one rail.
+	 * Returns as put(); also 0 if another rail carried it and still does. RSK_RAILS_ASKED as
+	 * @lost: it has arrived, and the peer cannot use it. Puts it again whichever rail had
+	 * carried it; -EAGAIN: not now; -EOPNOTSUPP: not by the rails that there are (rails.h).
+	 * NULL: there is never more than one rail.
 	 */
 	int (*again)(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t lost);
 

@@ -176,6 +176,52 @@ static int rails_put(struct rsk_rail *rail, uint64_t off, size_t len)
 	return off >= rs->at.ring_off ? put_slot(rs, off, len) : put_word(rs, off, len);
 }
 
+/*
+ * The rail for a slot that has arrived: the lead, if it reaches the ring itself, or another one
+ * that does. -EAGAIN: none reaches the ring now; -EOPNOTSUPP: indirect buffers only.
+ */
+static int direct(struct rsk_rails *rs, uint64_t off)
+{
+	int lead = atomic_load(&rs->lead), best = -EAGAIN;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		struct rsk_flow flow = { .alone = true };
+
+		if (!is_up(rs, i))
+			continue;
+		rs->rail[i]->ops->flow(rs->rail[i], off, &flow);
+		if (!flow.shut && !flow.indirect && (best < 0 || (int)i == lead))
+			best = (int)i;
+		else if (!flow.shut && best < 0)
+			best = -EOPNOTSUPP;
+	}
+	return best;
+}
+
+/*
+ * What a lost rail has carried, or none has, is not put here: the other end names it, if it is not
+ * whole there. The rail's failure may also be what it is not known of here yet: then the slot is
+ * lost with the rail, and is named.
+ */
+static int put_asked(struct rsk_rails *rs, struct rsk_rails_stream *s, uint64_t off, size_t len,
+		     uint32_t cell)
+{
+	uint32_t by = s->carried[cell];
+	int i, rc;
+
+	if (by >= RSK_RAILS_MOST || rsk_rails_state(rs, by) == RSK_RAILS_LOST)
+		return -EAGAIN;
+	i = direct(rs, off);
+	if (i < 0)
+		return i;
+	s->used |= (uint8_t)(1u << i);
+	s->carried[cell] = (uint8_t)i;
+	count(s->record.bytes, (uint32_t)i, len);
+	count(s->record.again, 0, 1);
+	rc = rs->rail[i]->ops->put(rs->rail[i], off, len);
+	return rc < 0 ? 0 : rc;
+}
+
 static int rails_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t lost)
 {
 	struct rsk_rails *rs = rail->priv;
@@ -186,6 +232,8 @@ static int rails_again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t
 	if (rs->mute || off < rs->at.ring_off)
 		return rs->mute ? RSK_RAIL_MUTE : -EINVAL;
 	s = stream_at(rs, off, &cell);
+	if (s && lost == RSK_RAILS_ASKED)
+		return put_asked(rs, s, off, len, cell);
 	if (!s || s->carried[cell] != lost)
 		return 0;
 	if (lost != RSK_RAILS_NOBODY &&

@@ -24,8 +24,13 @@
  * If rails are up, but none reaches the stream's ring yet, a slot is carried by RSK_RAILS_NOBODY;
  * again() puts those slots when one does (rsk_rails_changed()).
  *
- * A slot goes by a second rail only when it is certain that it can never land by the first;
- * otherwise it could land after a newer slot has taken its place.
+ * A slot goes by a second rail only when it is certain that it can never land by the first, or has
+ * landed; otherwise it could land after a newer slot has taken its place.
+ *
+ * A slot that has landed and was damaged in the peer's memory is put again for RSK_RAILS_ASKED, by
+ * the lead, or by another rail that writes to the ring itself. Not by an indirect buffer: a copy
+ * that waits there counts as arrived, and the peer would move it to its place later, where another
+ * rail may have put a newer slot meanwhile.
  *
  * Threads: ring puts of one stream are serialised (its tx lock); those of different streams, and
  * control words, are concurrent. Only the progress thread changes the rails themselves. The memory
@@ -39,6 +44,8 @@
 #define RSK_RAILS_MOST 4u
 /* Carries a slot for which there is no rail at the moment. */
 #define RSK_RAILS_NOBODY 0xffu
+/* Instead of a rail that was lost: the slot has arrived, but the peer cannot use it (again()). */
+#define RSK_RAILS_ASKED 0xfeu
 
 enum rsk_rails_state {
 	/* Not there, and nothing that it carried is unresolved. */
@@ -67,7 +74,7 @@ struct rsk_rails_layout {
 struct rsk_rails_record {
 	/* [RSK_RAILS_MOST]: bytes of slots that were put by each rail. */
 	uint64_t *bytes;
-	/* Slots that were put again by others, since the rail that had carried them was lost. */
+	/* Slots that were put again: their rail was lost, or the peer has asked for them. */
 	uint64_t *again;
 };
 

@@ -160,6 +160,7 @@ static void verbs_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flo
 	struct rsk_quiet q = rsk_quiet_begin();
 	const struct rsk_vstream *s = NULL;
 	struct rsk_remote_region at;
+	uint32_t way;
 
 	if (rsk_remote_region_find(r->seg, off, 1, &at) == 0)
 		s = rsk_rail_stream(r, at.sid);
@@ -168,8 +169,9 @@ static void verbs_flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *flo
 	if (s && r->live && !atomic_load(&r->err)) {
 		r->rate_estimator.on |= !flow->alone;
 		rsk_post_reap(r);
-		flow->shut = atomic_load_explicit(&s->way, memory_order_relaxed) ==
-			     RSK_VERBS_CLOSED;
+		way = atomic_load_explicit(&s->way, memory_order_relaxed);
+		flow->shut = way == RSK_VERBS_CLOSED;
+		flow->indirect = way == RSK_VERBS_INDIRECT;
 		flow->held = s->pending_writes.ranges >= HELD_RANGES;
 		rsk_rate_estimator_flow(r, flow);
 	}

@@ -111,7 +111,10 @@ struct rsk_control_word {
 	uint64_t pos;
 	/* RX: cells below this index are free again (credit); TX RING: index of the first slot. */
 	uint64_t cells;
-	/* RX: number of requests to put everything from @cells on again. */
+	/*
+	 * RX: number of requests to put the slot at @cells again, or what is behind it. TX: number
+	 * of the newest request that was answered: the slot is put again, or cannot be.
+	 */
 	uint32_t repair;
 	uint32_t zero;
 	uint64_t hash;

@@ -241,7 +241,7 @@ struct rsk_stats_stream {
 	uint64_t tx_slots;
 	uint32_t promotions; /* of either direction */
 	uint32_t demotions;
-	/* Slots written again, since the rail that had carried them was lost. */
+	/* Slots written again: their rail was lost, or they were damaged at the receiver. */
 	uint64_t tx_repairs;
 	/* Written by the tool: see enum rsk_stats_request. */
 	uint64_t request;

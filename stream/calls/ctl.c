@@ -45,7 +45,7 @@ static void note_shut(struct rsk_stream *s, struct rsk_tcp *c, int how, int rc)
 	if (rc == 0 && how != SHUT_WR) {
 		atomic_store(&s->rd_shut, 1);
 		rsk_lock(&s->rx_lock);
-		rsk_rx_owe(&s->rx, 0);
+		rsk_rx_owe_is_moot(&s->rx);
 		rsk_unlock(&s->rx_lock);
 	}
 }

@@ -19,6 +19,7 @@
 #include "over.h"
 #include "owner.h"
 #include "peer_reset.h"
+#include "slot_repair.h"
 #include "stream.h"
 #include "wait.h"
 #include "operator_request.h"
@@ -92,6 +93,8 @@ static ssize_t recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bo
 	if (s->rx.ring.retries != retries0)
 		rsk_stats_add(&s->rec->hash_retries, s->rx.ring.retries - retries0);
 	s->rec->rx_slots = s->rx.ring.slots;
+	if (__builtin_expect(rsk_rx_torn(&s->rx), 0))
+		rsk_slot_repair_want(s);
 	room = s->rx.credit.sent != cells0 && rsk_stream_enough_room(s);
 	gen0 = s->rx.gen - gen0;
 	if (n == -EPROTO)

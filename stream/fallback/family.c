@@ -344,6 +344,7 @@ void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 	atomic_store(&s->fork.shared, false);
 	atomic_store(&s->apply_due, false);
 	atomic_store(&s->credit_due, false);
+	atomic_store(&s->repair.due, false);
 	s->linger.lock = (struct rsk_lock){ 0 };
 	s->linger.resets &= ~RSK_RESETS_OWED; /* its parent repeats */
 	s->pairing.posted_nonce = 0;

@@ -74,6 +74,7 @@ struct rsk_link {
 	/* A stream of it has a control word that cannot wait: recovery.h. */
 	_Atomic(bool) apply_due;
 	_Atomic(bool) credit_due; /* a sender of it waits on a full ring: credit.h */
+	_Atomic(bool) repair_due; /* a slot in a ring of it is not whole: slot_repair.h */
 	/* Remote: the progress thread no longer uses it; the link is not freed before. */
 	_Atomic(bool) let_go;
 	/*

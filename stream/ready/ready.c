@@ -13,6 +13,7 @@
 #include "credit.h"
 #include "over.h"
 #include "peer_reset.h"
+#include "slot_repair.h"
 #include "stream.h"
 #include "wait.h"
 
@@ -60,6 +61,16 @@ static bool is_at_end(struct rsk_stream *s, int fd)
 	return closed && rsk_sys_recvfrom(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
 }
 
+/* rx_lock is held. */
+static bool is_ready(struct rsk_stream *s)
+{
+	bool ready = rsk_rx_ready(&s->rx);
+
+	if (__builtin_expect(rsk_rx_torn(&s->rx), 0))
+		rsk_slot_repair_want(s);
+	return ready;
+}
+
 /* Readable in TCP's sense: SO_RCVLOWAT bytes, or the end, or an error. rx_lock is held. */
 static bool readable(struct rsk_stream *s, int fd)
 {
@@ -67,7 +78,7 @@ static bool readable(struct rsk_stream *s, int fd)
 	uint64_t unread;
 	bool alone;
 
-	if (!rsk_rx_ready(&s->rx))
+	if (!is_ready(s))
 		return false;
 	if (low <= 1 || s->rx.fin || rsk_rx_ended(&s->rx) || s->rx.tcp.err)
 		return true;
@@ -105,7 +116,7 @@ static bool poll_fast_path(struct rsk_stream *s, short events, short *revents)
 		return false;
 	rsk_lock(&s->rx_lock);
 	fast = rsk_rx_on_fast_path(&s->rx) && !s->rx.tcp.eof && !s->rx.tcp.err;
-	in = fast && rsk_rx_ready(&s->rx);
+	in = fast && is_ready(s);
 	fast = fast && rsk_rx_on_fast_path(&s->rx); /* a command at the head was executed */
 	rsk_unlock(&s->rx_lock);
 	if (!fast)

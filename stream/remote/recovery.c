@@ -167,7 +167,8 @@ static bool paid(struct debtor *d)
 	else if (s->tx.stay_off & RSK_TX_STAY_FORK)
 		done = rsk_tx_secure(&s->tx);
 	else
-		done = !rsk_tx_retransmits(&s->tx) && s->tx.fin != RSK_FIN_DUE;
+		done = !rsk_tx_retransmits(&s->tx) && s->tx.fin != RSK_FIN_DUE &&
+		       !rsk_tx_repair_due(&s->tx);
 	rsk_unlock(&s->tx_lock);
 	return done || rsk_stream_failed(s);
 }
@@ -366,7 +367,7 @@ void rsk_recovery_apply(struct rsk_link *l, uint32_t sid)
 		rsk_lock(&s->tx_lock);
 		rc = rsk_tx_serve(&s->tx, &k.c);
 		rsk_stream_note(s, true, RSK_REASON_PEER_FELL_BACK);
-		repeats = rsk_tx_retransmits(&s->tx);
+		repeats = rsk_tx_retransmits(&s->tx) || rsk_tx_repair_due(&s->tx);
 		rsk_unlock(&s->tx_lock);
 		rsk_lock(&s->rx_lock);
 		if (rc != -EPROTO)

@@ -35,7 +35,7 @@ static void break_one(struct rsk_stream *s, void *arg)
 	rsk_rx_break(&s->rx, &pos, &cell);
 	/* this end has shut reading: its end of stream waits for no repeated bytes */
 	if (atomic_load(&s->rd_shut))
-		rsk_rx_owe(&s->rx, 0);
+		rsk_rx_owe_is_moot(&s->rx);
 	rsk_stream_note(s, false, RSK_REASON_LINK_BROKEN);
 	rsk_unlock(&s->rx_lock);
 	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_BROKEN);
@@ -56,12 +56,12 @@ void rsk_recovery_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_
 	struct rsk_stream *s = rsk_recovery_paired(l, sid);
 	struct rsk_kernel_tcp k;
 	bool repeats;
-	int fd, rc;
+	int fd, rc, short_of;
 
 	if (!s)
 		return;
 	rsk_lock(&s->rx_lock);
-	rsk_rx_owe(&s->rx, owed);
+	short_of = rsk_rx_owe(&s->rx, owed);
 	rsk_unlock(&s->rx_lock);
 	fd = rsk_stream_find_fd(s);
 	rsk_kernel_tcp_init(&k, s, fd);
@@ -69,7 +69,7 @@ void rsk_recovery_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_
 	rc = rsk_tx_resume(&s->tx, &k.c, pos, cell);
 	repeats = rsk_tx_retransmits(&s->tx);
 	rsk_unlock(&s->tx_lock);
-	if (rc == -EPROTO)
+	if (rc == -EPROTO || short_of < 0)
 		rsk_stream_fail(s, fd);
 	else if (repeats && fd >= 0)
 		rsk_recovery_linger_add(s, fd);
@@ -80,10 +80,14 @@ void rsk_recovery_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_
 
 static void resumed_one(struct rsk_stream *s, void *arg)
 {
+	int rc = 0;
+
 	rsk_lock(&s->rx_lock);
 	if (s->rx.rail_loss.owed == RSK_RX_OWED_UNKNOWN)
-		rsk_rx_owe(&s->rx, 0);
+		rc = rsk_rx_owe(&s->rx, 0);
 	rsk_unlock(&s->rx_lock);
+	if (rc < 0)
+		rsk_stream_fail(s, rsk_stream_find_fd(s));
 	rsk_lock(&s->tx_lock);
 	rsk_tx_forgotten(&s->tx);
 	rsk_unlock(&s->tx_lock);

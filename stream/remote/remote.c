@@ -26,6 +26,7 @@
 #include "recovery.h"
 #include "remote_parts.h"
 #include "pending_pairs.h"
+#include "slot_repair.h"
 
 #define APPLY_AGAIN_NS 1000000ull /* while a control word is still in flight */
 #define IDLE_NS 30000000000ull	  /* a link without streams is closed after this time */
@@ -189,6 +190,7 @@ static void work(uint64_t now_ns)
 			rsk_remote_rails_work(r, now_ns);
 			rsk_remote_status_work(r);
 			rsk_credit_work(r, now_ns);
+			rsk_slot_repair_work(r, now_ns);
 		}
 	}
 	rsk_recovery_work();
@@ -223,6 +225,8 @@ static uint64_t next_ns(void)
 			due = rsk_now_ns() + APPLY_AGAIN_NS;
 		next = due < next ? due : next;
 		due = rsk_credit_next_ns(r);
+		next = due < next ? due : next;
+		due = rsk_slot_repair_next_ns(r);
 		next = due < next ? due : next;
 	}
 	return owed < next ? owed : next;

@@ -132,6 +132,7 @@ struct rsk_remote {
 	/* key of our mailbox, and of the peer's */
 	struct rsk_key status_key[2];
 	struct rsk_credits *credits; /* credit.c; NULL: no ring of the link was ever full */
+	uint64_t repair_ns;	     /* slot_repair.c: the next round; 0: none */
 };
 
 /*

@@ -271,6 +271,13 @@ int rsk_ring_tx_reput(struct rsk_ring_tx *tx, uint64_t from)
 	return 0;
 }
 
+static int put_again(struct rsk_ring_tx *tx, uint64_t off, size_t len, uint32_t lost)
+{
+	const struct rsk_fabric_ops *ops = tx->rail->ops;
+
+	return ops->again ? ops->again(tx->rail, off, len, lost) : rsk_rail_put(tx->rail, off, len);
+}
+
 int rsk_ring_tx_retransmit(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, uint32_t lost)
 {
 	uint64_t index = tx->credit;
@@ -284,8 +291,8 @@ int rsk_ring_tx_retransmit(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, u
 		if (!rsk_slot_fits(&head, tx->cells, index))
 			return -EPROTO;
 		if (index >= from)
-			rc = tx->rail->ops->again(tx->rail, (uint64_t)(at - tx->rail->window),
-						  end_word(at, rsk_slot_bytes(head.len)), lost);
+			rc = put_again(tx, (uint64_t)(at - tx->rail->window),
+				       end_word(at, rsk_slot_bytes(head.len)), lost);
 		if (rc < 0)
 			return rc;
 		if (rc > 0)

@@ -208,15 +208,16 @@ int rsk_ring_put_command(struct rsk_ring_tx *tx, const struct rsk_key *key,
 int rsk_ring_tx_credit(struct rsk_ring_tx *tx, uint64_t credit);
 
 /*
- * Puts everything from index @from (at least the credit) on again (a lossy fabric, a repair
- * request). Returns 0 or -errno.
+ * Puts everything from index @from (at least the credit) on again (a fabric that is not RELIABLE).
+ * Returns 0 or -errno.
  */
 int rsk_ring_tx_reput(struct rsk_ring_tx *tx, uint64_t from);
 
 /*
  * Puts those slots of the index range [@from, @to) again that rail @lost of several had carried, by
- * other rails. @lost may be RSK_RAILS_NOBODY. Not on a fabric on which rings restart. Returns 0 or
- * -errno; -EPROTO: the window does not hold what was put.
+ * other rails. @lost may be RSK_RAILS_NOBODY, or RSK_RAILS_ASKED: all slots of that range, which
+ * have arrived. Not on a fabric on which rings restart. Returns 0 or -errno, as again() does;
+ * -EPROTO: the window does not hold what was put.
  */
 int rsk_ring_tx_retransmit(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, uint32_t lost);
 
@@ -282,6 +283,21 @@ static inline bool rsk_ring_peek(const struct rsk_ring_rx *rx, struct rsk_slot_v
 	memcpy(&v->head, at, sizeof(v->head));
 	v->at = (const uint8_t *)at;
 	return rsk_slot_fits(&v->head, rx->cells, index);
+}
+
+/*
+ * Is the next index there, with a head that is no slot's? On a fabric where a put has landed when
+ * its index has, nobody asks.
+ */
+static inline bool rsk_ring_misfits(const struct rsk_ring_rx *rx)
+{
+	const uint64_t *at = rsk_ring_place(rx, rx->next);
+	struct rsk_slot_head head;
+
+	if (__atomic_load_n(at, __ATOMIC_ACQUIRE) != rx->next)
+		return false;
+	memcpy(&head, at, sizeof(head));
+	return !rsk_slot_fits(&head, rx->cells, rx->next);
 }
 
 /*

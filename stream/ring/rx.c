@@ -73,7 +73,8 @@ bool rsk_rx_validate(const struct rsk_rx *rx)
 		return false;
 	if (rx->counts.promotions - rx->counts.demotions != (rx->state == RSK_RX_ONRING))
 		return false;
-	if (!fallback_ok(rx) || !tags_ok(rx))
+	if (!fallback_ok(rx) || !tags_ok(rx) || rx->repair.index > rx->ring.next ||
+	    rx->repair.vain > RSK_RX_REPAIRS)
 		return false;
 	return rx->state != RSK_RX_DRAIN_TCP || rx->pos <= rx->switch_at.pos;
 }
@@ -138,6 +139,7 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 	rx->switch_at.pos = m->pos;
 	rx->switch_at.cell = m->cells;
 	rx->tags.on = false; /* until a slot has a tag, or has overtaken another */
+	rsk_rx_repair_reset(rx);
 	rx->state = RSK_RX_DRAIN_TCP;
 	/* Errors of the rail are ignored here: the sender finds that it is broken. */
 	if (!(rx->rail->ops->caps & RSK_FABRIC_SYNC)) {
@@ -175,6 +177,7 @@ int rsk_rx_take_word(struct rsk_rx *rx)
 	    !rsk_control_word_get(rx->word.at, &rx->key, RSK_CONTROL_WORD_TX, &m))
 		return 0;
 	__atomic_store_n(&rx->word.seen, m.hash, __ATOMIC_RELAXED);
+	rx->repair.answered = m.repair;
 	return see_word(rx, &m);
 }
 
@@ -226,6 +229,8 @@ int rsk_rx_serve(struct rsk_rx *rx, struct rsk_tcp *c)
 	rsk_rx_lift_ring_limit(rx);
 	if (__builtin_expect(rsk_rx_is_quiesced(rx), 0)) {
 		rc = rsk_rx_see_answer(rx);
+		if (rc == 0)
+			rsk_rx_see_refusal(rx);
 		if (rc < 0 || rsk_rx_is_quiesced(rx))
 			return rc;
 	}

@@ -231,6 +231,38 @@ static inline bool rsk_rx_drained(const struct rsk_rx *rx)
 	       !rsk_rx_in_race(rx) && !rx->skip;
 }
 
+/*
+ * The next slot shows, and was not whole when it was checked last: it is landing, or it is damaged.
+ * If it is damaged nothing need happen that wakes its reader. So after some time, and again as long
+ * as the result is 1, call rsk_rx_recheck(). (Not needed on a fabric that is SYNC.)
+ */
+static inline bool rsk_rx_torn(const struct rsk_rx *rx)
+{
+	if (rx->ring.sync || rx->state != RSK_RX_ONRING)
+		return false;
+	return rx->ring.bad_looks || (rx->whole.looks && rx->whole.part_at == rx->ring.next) ||
+	       rsk_ring_misfits(&rx->ring);
+}
+
+/*
+ * rsk_rx_recheck - checks the next slot for a reader that sleeps. If it is as wrong as it was at
+ * the call before, the sender is asked to put it again, or, in the end, to retransmit it by TCP.
+ * Returns 1: call again later; 0: there is no such slot (any more); -EPROTO: it will never be
+ * right, and neither can it be retransmitted.
+ */
+int rsk_rx_recheck(struct rsk_rx *rx);
+
+/* Number of the newest request to put a slot again; is it open, so far as the sender has said? */
+static inline uint32_t rsk_rx_repair(const struct rsk_rx *rx)
+{
+	return rx->own.word.repair;
+}
+
+static inline bool rsk_rx_repair_open(const struct rsk_rx *rx)
+{
+	return rx->repair.index && rx->repair.answered != rx->own.word.repair;
+}
+
 /* Is anything unread at this end (for a reset at close)? */
 bool rsk_rx_unread(struct rsk_rx *rx);
 
@@ -293,9 +325,13 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell);
 
 /*
  * rsk_rx_owe - the sender's report on that: it had put bytes up to position @to, which it
- * retransmits or may have to; 0: it has nothing to retransmit.
+ * retransmits or may have to; 0: it has nothing to retransmit. Until then nothing is read from the
+ * TCP socket behind the ring. Returns 0; -EPROTO: it will not retransmit what is missing here.
+ *
+ * rsk_rx_owe_is_moot - This end does not wait for the report: nothing is read here any more.
  */
-void rsk_rx_owe(struct rsk_rx *rx, uint64_t to);
+int rsk_rx_owe(struct rsk_rx *rx, uint64_t to);
+void rsk_rx_owe_is_moot(struct rsk_rx *rx);
 
 /*
  * rsk_rx_missing - one of several rails has failed, and nothing can arrive by it any more. @gap is

@@ -11,14 +11,15 @@
 
 /*
  * Goes over whole slots from the next index on, up to and including a command, and adds their bytes
- * to *pos. Returns the index after the last one.
+ * to *pos. Returns the index after the last one; *command: that is a command.
  */
-static uint64_t scan(const struct rsk_rx *rx, uint64_t *pos)
+static uint64_t scan(const struct rsk_rx *rx, uint64_t *pos, bool *command)
 {
 	uint8_t *scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 	struct rsk_ring_rx ring = rx->ring;
 	struct rsk_slot_view v;
 
+	*command = false;
 	/*
 	 * The bound ends the loop for a sender that goes on writing, or whose slots have no bytes.
 	 */
@@ -27,7 +28,8 @@ static uint64_t scan(const struct rsk_rx *rx, uint64_t *pos)
 		if (v.head.kind == RSK_SLOT_DATA && !v.head.len)
 			break;
 		rsk_ring_consume(&ring, &v);
-		if (v.head.kind != RSK_SLOT_DATA)
+		*command = v.head.kind != RSK_SLOT_DATA;
+		if (*command)
 			break;
 		*pos += v.head.len;
 	}
@@ -47,6 +49,8 @@ static void ask_what_is_owed(struct rsk_rx *rx, bool due)
 
 void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 {
+	bool command;
+
 	if (rx->fell_back && rx->own.word.what == RSK_RX_FALLBACK_RX) {
 		ask_what_is_owed(rx, rx->fallback.asked);
 		/*
@@ -79,6 +83,7 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		rsk_rx_to_tcp(rx);
 		rx->fallback.step = RSK_FALLBACK_NONE;
 		rx->fell_back = rx->fallback.repeated = true;
+		rx->rail_loss.no_command = *pos;
 		return;
 	}
 	*cell = rx->ring.next;
@@ -99,7 +104,9 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	}
 	*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.pos :
 					       rx->pos + rx->partial.len - rx->partial.off;
-	*cell = rx->rail_loss.limit = scan(rx, pos);
+	*cell = rx->rail_loss.limit = scan(rx, pos, &command);
+	/* At position 0 the report would not tell a sender that owes from one that does not. */
+	rx->rail_loss.no_command = !command && *pos;
 	/*
 	 * Nothing has arrived: TCP continues at once, even before the position where the ring would
 	 * have begun.
@@ -112,12 +119,26 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	rsk_rx_lift_ring_limit(rx);
 }
 
-void rsk_rx_owe(struct rsk_rx *rx, uint64_t to)
+/*
+ * A sender that owes nothing has left the ring, by a command, and all that it had put had landed.
+ * Then the command was found, unless a slot before it, or the command, was damaged since.
+ */
+int rsk_rx_owe(struct rsk_rx *rx, uint64_t to)
 {
 	if (rx->rail_loss.owed == RSK_RX_OWED_NOTHING)
-		return;
+		return 0;
+	if (!to && rx->rail_loss.no_command)
+		return -EPROTO;
+	rsk_rx_owe_is_moot(rx);
 	rx->rail_loss.owed = to ? RSK_RX_OWED_TO : RSK_RX_OWED_NOTHING;
 	rx->rail_loss.owed_to = to;
+	return 0;
+}
+
+void rsk_rx_owe_is_moot(struct rsk_rx *rx)
+{
+	rx->rail_loss.owed = RSK_RX_OWED_NOTHING;
+	rx->rail_loss.no_command = false;
 }
 
 void rsk_rx_ending(struct rsk_rx *rx, uint64_t cell)

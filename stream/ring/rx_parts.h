@@ -12,12 +12,32 @@
 
 /* Checks of an announced slot with a wrong hash before a repair is requested. */
 #define RSK_RX_BAD_CHECKS 64
+/* Answered requests for one slot before it is to be retransmitted by TCP. */
+#define RSK_RX_REPAIRS 8
 
 /*
- * The next slot was checked, and its hash was wrong. Returns 0, or -EPROTO: on a fabric where a put
- * has landed when its index has, a hash that stays wrong for so long will never be right.
+ * The next slot was checked, and its hash was wrong. Returns 0, or -EPROTO: it will never be right
+ * (at once on a fabric where a put has landed when its index has).
  */
 int rsk_rx_bad_check(struct rsk_rx *rx);
+/*
+ * The next slot is damaged, as far as can be told: asks the sender for it, or to retransmit it by
+ * TCP (rx_repair.c). Returns 0 or -EPROTO: neither is possible.
+ */
+int rsk_rx_ask(struct rsk_rx *rx);
+/* A new promotion begins, or another rail: what was asked for is not there any more. */
+static inline void rsk_rx_repair_reset(struct rsk_rx *rx)
+{
+	uint32_t answered = rx->repair.answered;
+
+	memset(&rx->repair, 0, sizeof(rx->repair));
+	rx->repair.answered = answered;
+}
+/*
+ * While quiesced because of a slot that stays wrong: if the sender has answered by control word, it
+ * will not retransmit, since it had left the ring before. Goes on in the ring.
+ */
+void rsk_rx_see_refusal(struct rsk_rx *rx);
 
 /* Handles the sender's control word, if it is new. Returns 0 or -EPROTO. */
 int rsk_rx_take_word(struct rsk_rx *rx);

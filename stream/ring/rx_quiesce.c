@@ -8,26 +8,38 @@
 
 #include "rx_parts.h"
 
+/* Is there a command at the next index, with the right hash? Goes on behind it. */
+static bool take_command(struct rsk_ring_rx *ring, const struct rsk_key *key,
+			 struct rsk_slot_command *cmd)
+{
+	struct rsk_slot_view v;
+
+	if (!rsk_ring_peek(ring, &v) || v.head.kind != RSK_SLOT_CONTROL ||
+	    v.head.len != sizeof(*cmd) || !rsk_ring_copy(ring, key, &v, (uint8_t *)cmd))
+		return false;
+	rsk_ring_consume(ring, &v);
+	return true;
+}
+
 /*
  * Finds the first command behind what is in the ring. Its hash is checked; of the slots before it
- * only the heads are read.
+ * only the heads are read, and a head may be damaged. So if there is none it is looked for at any
+ * cell: it is one wherever it is found, since its hash covers its index.
  */
-static bool find_command(struct rsk_ring_rx *ring, const struct rsk_key *key,
+static bool find_command(const struct rsk_rx *rx, struct rsk_ring_rx *ring,
 			 struct rsk_slot_command *cmd)
 {
 	uint64_t end = ring->next + 2 * (uint64_t)ring->cells;
 	struct rsk_slot_view v;
 
-	while (ring->next < end && rsk_ring_peek(ring, &v)) {
-		if (v.head.kind == RSK_SLOT_CONTROL) {
-			if (v.head.len != sizeof(*cmd) ||
-			    !rsk_ring_copy(ring, key, &v, (uint8_t *)cmd))
-				return false;
-			rsk_ring_consume(ring, &v);
-			return true;
-		}
+	while (ring->next < end && rsk_ring_peek(ring, &v) && v.head.kind != RSK_SLOT_CONTROL)
 		rsk_ring_consume(ring, &v);
-	}
+	if (take_command(ring, &rx->key, cmd))
+		return true;
+	end = rsk_rx_free_below(rx) + ring->cells;
+	for (ring->next = rx->ring.next; ring->next < end; ring->next++)
+		if (take_command(ring, &rx->key, cmd))
+			return true;
 	return false;
 }
 
@@ -36,7 +48,7 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	struct rsk_ring_rx ring = rx->ring;
 	struct rsk_slot_command cmd;
 
-	if (!find_command(&ring, &rx->key, &cmd))
+	if (!find_command(rx, &ring, &cmd))
 		return 0;
 	if (cmd.what != RSK_COMMAND_RETRANSMIT) {
 		/* The command is run when everything before it is read. */
@@ -56,6 +68,14 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	rsk_rx_publish_consumed(rx);
 	rsk_rx_say_stay(rx);
 	return 0;
+}
+
+void rsk_rx_see_refusal(struct rsk_rx *rx)
+{
+	if (!rsk_rx_is_quiesced(rx) || !rx->repair.gave_up || rsk_rx_repair_open(rx))
+		return;
+	rsk_rx_unquiesce(rx);
+	rsk_rx_say_stay(rx);
 }
 
 int rsk_rx_quiesce(struct rsk_rx *rx)

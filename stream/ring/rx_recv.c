@@ -439,6 +439,11 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			if (rx->tcp.eof || rx->tcp.err || (c->ops->at_mark && c->ops->at_mark(c)))
 				return (ssize_t)total;
 		}
+		if (__builtin_expect(rx->rail_loss.no_command, 0) && rx->state == RSK_RX_TCP &&
+		    rx->rail_loss.owed == RSK_RX_OWED_UNKNOWN && !rx->rail_loss.lost) {
+			check_tcp(rx, c); /* an end counts when the sender has reported */
+			return total ? (ssize_t)total : -EAGAIN;
+		}
 		n = peek ? peek_tcp(rx, c, dst) : recv_tcp(rx, c, dst, false);
 		if (n > 0) {
 			total += (size_t)n;

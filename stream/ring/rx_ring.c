@@ -22,6 +22,7 @@ int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
 	rx->own.word.cells = rsk_rx_free_below(rx);
 	if (what != RSK_RX_FALLBACK_RX) {
 		rx->credit.sent = rx->own.word.cells;
+		rx->repair.taken = false;
 		if (rsk_rx_txn_tags(rx))
 			rsk_txn_tags_credited(rx->tags.machine, rx->partial.len);
 	}
@@ -61,7 +62,7 @@ void rsk_rx_give_credit(struct rsk_rx *rx, bool all)
 	if (rx->fell_back)
 		return;
 	free = rsk_rx_free_below(rx) - rx->credit.sent;
-	if (free >= (all || rx->fin ? 1 : rx->ring.cells / 8) ||
+	if (free >= (all || rx->fin || rx->repair.taken ? 1 : rx->ring.cells / 8) ||
 	    (free && rsk_rx_txn_tags(rx) &&
 	     rsk_txn_tags_credit_due(rx->tags.machine, rx->partial.len)))
 		rsk_rx_say(rx, rx->own.word.what, rx->own.word.pos);
@@ -88,16 +89,54 @@ static int run_command(struct rsk_rx *rx, const struct rsk_slot_command *cmd)
 	return 0;
 }
 
+/* Returns 0, or -EPROTO: the slot cannot be retransmitted either. */
+static int give_up(struct rsk_rx *rx)
+{
+	int rc;
+
+	if (rx->repair.gave_up)
+		return -EPROTO;
+	rx->repair.gave_up = true;
+	/* One more request: its answer means that QUIESCED has none (rsk_rx_see_refusal()). */
+	rx->own.word.repair++;
+	rx->whole.to = 0; /* whatever was whole, a damaged head must not pass for a command's */
+	rc = rsk_rx_quiesce(rx);
+	return rc == 0 || rc == -EAGAIN ? 0 : -EPROTO;
+}
+
+int rsk_rx_ask(struct rsk_rx *rx)
+{
+	bool again = rx->repair.index == rx->ring.next;
+
+	if (rx->rail_loss.limit)
+		return -EPROTO;
+	if (rx->fell_back || rsk_rx_is_quiesced(rx))
+		return 0;
+	if (again && rx->rail->ops->arrived) {
+		if (rsk_rx_repair_open(rx))
+			return 0;
+		if (rx->repair.vain == RSK_RX_REPAIRS)
+			return give_up(rx);
+		rx->repair.vain++;
+	}
+	rx->own.word.repair++;
+	if (rsk_rx_say(rx, rx->own.word.what, rx->own.word.pos) == RSK_RAIL_MUTE) {
+		rx->own.word.repair--;
+		return 0;
+	}
+	if (!again)
+		rx->repair.vain = 0;
+	rx->repair.gave_up &= again;
+	rx->repair.index = rx->ring.next;
+	return 0;
+}
+
 int rsk_rx_bad_check(struct rsk_rx *rx)
 {
 	if (rx->ring.bad_looks < RSK_RX_BAD_CHECKS)
 		return 0;
 	rx->ring.bad_looks = 0;
-	if (rx->rail->ops->caps & RSK_FABRIC_SYNC)
-		return -EPROTO;
-	rx->own.word.repair++;
-	rsk_rx_say(rx, rx->own.word.what, rx->own.word.pos);
-	return 0;
+	return rx->rail->ops->caps & RSK_FABRIC_SYNC ? -EPROTO : rsk_rx_ask(rx);
 }
 
 static void drop_partial_if_done(struct rsk_rx *rx)
@@ -130,6 +169,9 @@ static int consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
 		rx->credit.sent = v->head.index;
 	if (rx->counted.bytes)
 		uncount(rx, v);
+	/* The sender is told at once, or it puts the slot again for nothing. */
+	if (__builtin_expect(v->head.index == rx->repair.index, 0))
+		rx->repair.taken = true;
 	rsk_ring_consume(&rx->ring, v);
 	return 0;
 }
@@ -301,9 +343,11 @@ static void renew(struct rsk_rx *rx)
 			 __ATOMIC_RELAXED);
 	rx->own.word = (struct rsk_control_word){ 0 };
 	rx->fallback.step = RSK_FALLBACK_NONE;
-	rx->fell_back = rx->fallback.repeated = false;
+	rx->fell_back = rx->fallback.repeated = rx->rail_loss.no_command = false;
 	rx->gen = rx->proposed = 0;
 	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
+	rsk_rx_repair_reset(rx);
+	rx->repair.answered = 0;
 	rx->credit.sent = rx->ring.next;
 	rsk_rx_publish_consumed(rx);
 }

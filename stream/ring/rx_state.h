@@ -129,6 +129,11 @@ struct rsk_rx {
 		uint64_t owed_to; /* for RSK_RX_OWED_TO: that position */
 		uint8_t owed;	  /* enum rsk_rx_owed */
 		/*
+		 * No command of the sender was found in that ring, and it has not reported yet
+		 * that it retransmits: what the TCP socket has may be newer than what is missing.
+		 */
+		bool no_command;
+		/*
 		 * The sender is dead, or its rail is gone for good: what has not arrived never
 		 * will.
 		 */
@@ -193,6 +198,17 @@ struct rsk_rx {
 		uint64_t part_at; /* index of the slot that was not whole at the last check */
 		uint32_t looks;	  /* checks of that slot */
 	} whole;
+	/* Of a slot whose hash stays wrong, and that the sender is asked for: rx_repair.c. */
+	struct {
+		uint64_t index;	   /* of the slot that was asked for last; 0: none */
+		uint64_t checked;  /* of the one that rsk_rx_recheck() found damaged last; 0 */
+		uint32_t vain;	   /* requests for @index that were answered, in vain */
+		uint32_t answered; /* number of the newest request that the sender has answered */
+		/* The sender was asked to retransmit @index and what follows by TCP. */
+		bool gave_up;
+		/* @index was taken after all, and the sender has not been told yet. */
+		bool taken;
+	} repair;
 	/* Our RX control word. */
 	struct {
 		uint64_t off;		      /* in the peer's segment */

@@ -100,6 +100,9 @@ int rsk_tx_propose(struct rsk_tx *tx)
 	if (tx->state != RSK_TX_TCP || tx->ring.credit != tx->ring.next || tx->stay_off)
 		return -EAGAIN;
 	tx->gen++;
+	/* A request that is open is about slots of an earlier promotion. */
+	tx->repair.due = tx->repair.command = false;
+	tx->repair.answered = tx->repair.seen;
 	tx->answered = RSK_ANSWERED_NOTHING;
 	tx->state = RSK_TX_PROPOSED;
 	tx->own.word = (struct rsk_control_word){ .what = RSK_TX_PROPOSE, .gen = tx->gen };
@@ -187,7 +190,8 @@ static void renew(struct rsk_tx *tx)
 	tx->answered = RSK_ANSWERED_NOTHING;
 	tx->peer_fell_back = tx->rail_loss.ring_over = false;
 	tx->stay_off &= (uint8_t)~RSK_TX_STAY_ASKED; /* a receiver that requests it says so again */
-	tx->gen = tx->repair_seen = 0;
+	tx->gen = 0;
+	memset(&tx->repair, 0, sizeof(tx->repair));
 	tx->rail_loss.safe_to = 0;
 	tx->own.word = (struct rsk_control_word){ 0 };
 }
@@ -281,18 +285,11 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 		default:
 			break;
 		}
-		if (rc == 0 && m.repair != tx->repair_seen) {
-			tx->repair_seen = m.repair;
-			/*
-			 * With several rails a slot is put by a second one only when the first has
-			 * failed.
-			 */
-			if (!tx->ring.rail->ops->again &&
-			    (rsk_ring_tx_reput(&tx->ring, tx->ring.credit) < 0 ||
-			     rsk_tx_put_word(tx) < 0))
-				rsk_tx_break(tx);
-		}
+		if (rc == 0)
+			rsk_tx_ask(tx, &m);
 	}
+	if (__builtin_expect(tx->repair.due, 0) && rc == 0)
+		rc = rsk_tx_repair(tx);
 	/* -EAGAIN: in a later call. */
 	if (rc == 0 && tx->stay_off && rsk_tx_fall_back(tx, c) == -EPROTO)
 		rc = -EPROTO;

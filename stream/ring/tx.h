@@ -117,7 +117,17 @@ struct rsk_tx {
 	/* The position that the receiver had reached in this promotion, as far as is known. */
 	uint64_t read_pos;
 	uint64_t moved_tcp_pos; /* the kernel's count at the fallback */
-	uint32_t repair_seen;
+	/* The receiver's requests to put a slot again: tx_repair.c. */
+	struct {
+		uint64_t index; /* of the slot; valid while @due */
+		uint64_t last;	/* the one that was put again last */
+		uint32_t times; /* how often @last was */
+		/* Numbers: of the newest request, and of the newest that is answered. */
+		uint32_t seen, answered;
+		uint32_t gen; /* the promotion that the request is about */
+		bool due;     /* a request is not answered yet */
+		bool command; /* it includes the command at the ring's end */
+	} repair;
 	/* What is retransmitted by TCP; valid in RESEND and HELD. */
 	struct {
 		uint32_t len, off; /* slot in @scratch, and how much of it was sent */
@@ -184,6 +194,15 @@ static inline bool rsk_tx_owes(const struct rsk_tx *tx)
 {
 	return tx->state >= RSK_TX_RESEND || (tx->state == RSK_TX_ONRING && tx->ended &&
 					      rsk_promotion_ended_by_rx(tx->ended, tx->gen));
+}
+
+/*
+ * The receiver asks for a slot again, and that cannot be done yet (something is under way).
+ * rsk_tx_serve() does it when everything has arrived.
+ */
+static inline bool rsk_tx_repair_due(const struct rsk_tx *tx)
+{
+	return tx->repair.due;
 }
 
 /* What was put is retransmitted by TCP, now or when the receiver has RETRANSMIT. */

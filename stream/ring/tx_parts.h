@@ -12,6 +12,7 @@
 /* Puts our control word. Returns 0 or -errno of the rail. */
 static inline int rsk_tx_put_word(struct rsk_tx *tx)
 {
+	tx->own.word.repair = tx->repair.answered;
 	return rsk_control_word_put(tx->ring.rail, tx->own.off, &tx->key, RSK_CONTROL_WORD_TX,
 				    &tx->own.word);
 }
@@ -31,6 +32,15 @@ int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_co
  * (rsk_rx_end_it()), and until then nothing is sent by TCP.
  */
 int rsk_tx_paused(struct rsk_tx *tx, struct rsk_tcp *c);
+
+/*
+ * rsk_tx_ask - @m is a new control word of the receiver: is there a request to put a slot again?
+ * rsk_tx_repair - does so, if one is due and it is possible now. Returns 0 or -EPROTO.
+ * rsk_tx_repair_command - the same as a request for the command that ended promotion @gen.
+ */
+void rsk_tx_ask(struct rsk_tx *tx, const struct rsk_control_word *m);
+void rsk_tx_repair_command(struct rsk_tx *tx, uint32_t gen);
+int rsk_tx_repair(struct rsk_tx *tx);
 
 /* In RSK_TX_RESEND: retransmits as much as possible now. Returns 0 or -EPROTO. */
 int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_tcp *c);

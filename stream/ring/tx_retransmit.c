@@ -160,7 +160,8 @@ int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_tcp *c)
 
 /*
  * A sender that fell back before, or has ended, has put its command into the ring; the receiver
- * finds that command instead of RETRANSMIT.
+ * finds that command instead of RETRANSMIT. It waits for nothing else, so if the command might be
+ * damaged there, it is put again.
  */
 int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m)
 {
@@ -171,8 +172,10 @@ int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_co
 	int rc;
 
 	tx->stay_off |= RSK_TX_STAY_ASKED;
-	if (tx->state != RSK_TX_ONRING || m->gen != tx->gen)
+	if (tx->state != RSK_TX_ONRING || m->gen != tx->gen) {
+		rsk_tx_repair_command(tx, m->gen);
 		return 0;
+	}
 	if (m->pos == RSK_POS_START || !tx->ring.rail->ops->arrived)
 		return -EPROTO;
 	tx->answered = RSK_ANSWERED_SWITCHED;

@@ -245,6 +245,17 @@ struct rsk_stream {
 	/* Both direction locks live as long as the memory: fast_path.c. */
 	struct rsk_lock rx_lock;
 	struct rsk_rx rx; /* rx_lock */
+	/* When the kernel last had nothing for the TCP socket: ready.c; rx_lock. */
+	struct {
+		uint64_t ns;
+		uint32_t looks, kernel_calls; /* results of recent kernel checks */
+	} quiet;
+	/* Of slot_repair.h. */
+	struct {
+		_Atomic(bool) due;  /* its next slot shows and is not whole; seq_cst */
+		uint32_t called;    /* number of the newest request with APPLY; progress thread */
+		uint64_t called_ns; /* when that was */
+	} repair;
 	struct rsk_lock tx_lock;
 	struct rsk_tx tx; /* tx_lock */
 	/* The counts that the record has of rx, of tx; under the direction's lock. */
@@ -254,11 +265,6 @@ struct rsk_stream {
 	struct {
 		_Atomic(uint32_t) rx_ns, tx_ns; /* adaptive budgets: wait.c */
 	} spin;
-	/* When the kernel last had nothing for the TCP socket: ready.c; rx_lock. */
-	struct {
-		uint64_t ns;
-		uint32_t looks, kernel_calls; /* results of recent kernel checks */
-	} quiet;
 	/* Of a full ring: full.h; tx_lock. */
 	struct {
 		uint64_t since_ns;	 /* full without progress since; 0: it is not */

@@ -107,6 +107,8 @@ static void step(struct duplex *d)
 	if (d->config->fabric == DUPLEX_SHM)
 		return;
 	duplex_credit_step(d);
+	if (d->config->harm)
+		duplex_harm_step(d);
 	if (d->config->rails) {
 		duplex_several_step(d);
 		return;
@@ -144,7 +146,7 @@ static void come_back(struct duplex *d)
 	for (int i = 0; i < 2; i++) {
 		struct way *w = &d->way[i];
 
-		while (w->rx.counts.promotions == before[i] && !w->fin_asked) {
+		while (w->rx.counts.promotions == before[i] && !w->fin_asked && !d->over) {
 			CHECK(d, --limit, "way %d is not promoted again: tx %d, rx %d, up %d %d", i,
 			      w->tx.state, w->rx.state, d->progress[0].up, d->progress[1].up);
 			step(d);
@@ -205,7 +207,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 	for (uint32_t i = 0; i < 2; i++)
 		way_init(d, i);
 	duplex_link_init(d);
-	for (uint32_t i = 0; i < config->steps; i++) {
+	for (uint32_t i = 0; i < config->steps && !d->over; i++) {
 		struct way *w = &d->way[below(d, 2)];
 
 		step(d);
@@ -215,7 +217,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 			w->in_tx = false;
 		}
 	}
-	if ((config->renews || config->quiesced || config->rails) && !config->leave)
+	if ((config->renews || config->quiesced || config->rails) && !config->leave && !d->over)
 		come_back(d);
 	/* Everything that was sent must be received in bounded time, and then the end of stream. */
 	d->finishing = true;
@@ -224,7 +226,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 		duplex_fin(&d->way[i]);
 		d->way[i].in_tx = false;
 	}
-	while (!d->way[0].ended || !d->way[1].ended) {
+	while (!d->over && (!d->way[0].ended || !d->way[1].ended)) {
 		CHECK(d, --limit,
 		      "stuck: tx %d/%d rx %d/%d, %" PRIu64 "/%" PRIu64 " of %" PRIu64 "/%" PRIu64,
 		      d->way[0].tx.state, d->way[1].tx.state, d->way[0].rx.state,
@@ -232,7 +234,7 @@ void duplex_run(const struct duplex_config *config, struct duplex_sums *sums)
 		      d->way[1].sent);
 		step(d);
 	}
-	for (int i = 0; i < 2 && config->rails; i++)
+	for (int i = 0; i < 2 && config->rails && !d->over; i++)
 		duplex_txn_tags_end(&d->way[i]);
 	sum_up(d);
 	if (config->rails)

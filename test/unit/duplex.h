@@ -30,8 +30,10 @@ struct duplex_config {
 	bool renews;	     /* they break again and again, and come back (not on shm) */
 	/* receivers quiesce, ask for a retransmission, and come back (not on shm) */
 	bool quiesced;
-	bool pauses;	/* receivers end the promotion at once, and come back (shm) */
-	bool requests;	/* either end may be kept off the ring for a while */
+	bool pauses;   /* receivers end the promotion at once, and come back (shm) */
+	bool requests; /* either end may be kept off the ring for a while */
+	/* bits flip in slots that have landed and are unread (not on shm) */
+	bool harm;
 	uint32_t rails; /* number of rails that fail and come back one by one (reliable) */
 	bool early_fin; /* the kernel's FIN right behind the FIN slot (shm, no fallbacks) */
 };
@@ -58,6 +60,8 @@ struct duplex_sums {
 	uint64_t looked, looked_new, freed_cells; /* of the receivers' mailboxes */
 	uint64_t quiesced, repeats; /* QUIESCED sent; RETRANSMIT received with unread bytes */
 	uint64_t ended_first;	    /* by receivers that fall back */
+	/* bits that flipped; runs that ended, as the rail broke behind a sender that had left */
+	uint64_t harmed, harm_ends;
 	/* promotions that receivers ended; pauses repeated since the sender ended one first */
 	uint64_t pauses, paused_again;
 };

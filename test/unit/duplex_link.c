@@ -52,7 +52,7 @@ static void resume(struct duplex *d, uint32_t end, const struct word *word)
 	int rc;
 
 	CHECK(d, !d->progress[end].up, "RESUME heard too late");
-	rsk_rx_owe(&d->way[!end].rx, word->owed);
+	duplex_owe(&d->way[!end], word->owed);
 	w->in_tx = true;
 	rc = rsk_tx_resume(&w->tx, &w->at_tx.c, word->pos, word->cell);
 	w->in_tx = false;
@@ -191,7 +191,7 @@ static void notice_break(struct duplex *d)
 			break;
 		w->in_tx = true;
 		rsk_tx_break(&w->tx);
-		rsk_rx_owe(&w->rx, rsk_tx_owed_to(&w->tx));
+		duplex_owe(w, rsk_tx_owed_to(&w->tx));
 		rc = rsk_tx_resume(&w->tx, &w->at_tx.c, w->c_pos, w->c_cell);
 		CHECK(d, rc == 0, "resume: %d", rc);
 		w->was_broken = false;

@@ -60,6 +60,9 @@ struct way {
 	uint32_t mute;	 /* the receiver makes no call for so many turns */
 	/* The part of the stream's record that the receiver writes when it looks ahead. */
 	struct rsk_stats_ahead ahead;
+	/* of @harm: the slot that a bit was flipped in last, and how often */
+	uint64_t harmed_at;
+	uint32_t harmed;
 };
 
 /*
@@ -97,6 +100,7 @@ struct duplex {
 	uint32_t depth;
 	bool finishing;
 	bool calm;	 /* no more breaks, no more operator requests */
+	bool over;	 /* a stream has ended with an error */
 	bool rail_there; /* of the progress threads' epoch */
 	struct progress progress[2];
 	uint64_t key[2];
@@ -167,6 +171,14 @@ void duplex_break_step(struct duplex *d);
 /* duplex_credit.c: the receiver's mailbox, and the sender's reads of it. */
 void duplex_credit_init(struct way *w);
 void duplex_credit_step(struct duplex *d);
+
+/* duplex_harm.c: bits flip in the receivers' memory. */
+void duplex_harm_step(struct duplex *d);
+/*
+ * The sender reports what it retransmits after a break. If that is not what a damaged slot makes
+ * missing, the stream ends, and the run.
+ */
+void duplex_owe(struct way *w, uint64_t to);
 
 /* duplex_txn_tags.c: transactions, as both ends know them, over several rails. */
 void duplex_txn_tags_init(struct way *w);

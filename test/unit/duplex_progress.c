@@ -302,7 +302,7 @@ static void hear(struct duplex *d, uint32_t end)
 		break;
 	case TALK_RESUME:
 		CHECK(d, !progress->up, "RESUME heard too late");
-		rsk_rx_owe(&d->way[!end].rx, talk.owed);
+		duplex_owe(&d->way[!end], talk.owed);
 		w->in_tx = true;
 		rc = rsk_tx_resume(&w->tx, &w->at_tx.c, talk.from, talk.to);
 		w->in_tx = false;

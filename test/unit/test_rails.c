@@ -4,6 +4,7 @@
  * each stream, whether what it has put is there, and by which rail.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <string.h>
 
 #include "rails.h"
@@ -21,7 +22,7 @@ enum {
 /* A rail that records what is put for each stream, and delivers it when the test says so. */
 static struct path {
 	struct rsk_rail rail;
-	bool shut[STREAMS];
+	bool shut[STREAMS], indirect[STREAMS];
 	uint32_t under_way[STREAMS];
 	uint32_t asked[STREAMS];
 } paths[RAILS];
@@ -55,6 +56,7 @@ static void flow(struct rsk_rail *rail, uint64_t off, struct rsk_flow *f)
 	const struct path *p = rail->priv;
 
 	f->shut = p->shut[stream_at(off)];
+	f->indirect = p->indirect[stream_at(off)];
 }
 
 static const struct rsk_fabric_ops ops = { .name = "paths",
@@ -238,4 +240,75 @@ Test(rails, from_the_start)
 	memset(paths[0].under_way, 0, sizeof(paths[0].under_way));
 	rsk_rails_up(&rs, 0);
 	cr_expect(is_there(0));
+}
+
+/* Puts a slot again, as the peer asks. Returns the rail that has it, or -errno. */
+static int ask_again(uint32_t sid, uint64_t off)
+{
+	int rc;
+
+	for (uint32_t i = 0; i < RAILS; i++)
+		all_arrive(i);
+	rc = one.ops->again(&one, off, RSK_CELL_BYTES, RSK_RAILS_ASKED);
+	cr_assert(rsk_rails_validate(&rs));
+	for (uint32_t i = 0; rc >= 0 && i < RAILS; i++)
+		if (paths[i].under_way[sid])
+			return (int)i;
+	return rc;
+}
+
+/* A slot that has arrived goes by the lead, or by another rail that reaches the ring itself. */
+Test(rails, asked_again)
+{
+	const uint64_t off = RING_OFF + RING;
+
+	begin();
+	cr_assert_geq(one.ops->put(&one, off, RSK_CELL_BYTES), 0);
+	cr_assert_eq(ask_again(1, off), 0);
+	paths[0].shut[1] = true;
+	cr_assert_eq(ask_again(1, off), 1);
+	paths[1].indirect[1] = true;
+	cr_assert_eq(ask_again(1, off), 2);
+	paths[2].indirect[1] = true;
+	cr_assert_eq(ask_again(1, off), -EOPNOTSUPP, "by an indirect buffer");
+	paths[1].shut[1] = paths[2].shut[1] = true;
+	cr_assert_eq(ask_again(1, off), -EAGAIN, "by none");
+	paths[0].shut[1] = false;
+	cr_assert_eq(ask_again(1, off), 0);
+	cr_assert_eq(ask_again(1, RING_OFF + STREAMS * RING), 0, "of a stream that there is not");
+}
+
+/* While a rail that had it is lost, the other end names the slot if it is not whole there. */
+Test(rails, asked_again_when_a_rail_is_lost)
+{
+	const uint64_t off = RING_OFF + RING;
+
+	begin();
+	cr_assert_geq(one.ops->put(&one, off, RSK_CELL_BYTES), 0);
+	cr_assert_eq(ask_again(1, off), 0);
+	rsk_rails_lost(&rs, 0);
+	cr_assert_eq(ask_again(1, off), -EAGAIN);
+	rsk_rails_closed(&rs, 0);
+	cr_assert_eq(ask_again(1, off), -EAGAIN);
+	rsk_rails_named(&rs, 0);
+	cr_assert_eq(ask_again(1, off), 1, "it has arrived by a rail that is gone");
+	/* That rail has carried it now. */
+	rsk_rails_lost(&rs, 1);
+	cr_assert_eq(ask_again(1, off), -EAGAIN);
+	rsk_rails_closed(&rs, 1);
+	cr_assert_geq(one.ops->again(&one, off, RSK_CELL_BYTES, 1), 0);
+	cr_assert_gt(paths[2].under_way[1], 0, "named, and not put again");
+}
+
+/* What no rail has carried yet is put by rsk_rails_changed(), not for a request. */
+Test(rails, asked_again_for_what_was_not_put)
+{
+	const uint64_t off = RING_OFF + RING;
+
+	begin();
+	for (uint32_t i = 0; i < RAILS; i++)
+		paths[i].shut[1] = true;
+	cr_assert_geq(one.ops->put(&one, off, RSK_CELL_BYTES), 0);
+	paths[0].shut[1] = false;
+	cr_assert_eq(ask_again(1, off), -EAGAIN);
 }

@@ -59,8 +59,8 @@ Test(rx_owed, all_is_repeated)
 }
 
 /*
- * The end has come, and the report of the missing bytes has not: those may be none, or more than
- * have come.
+ * The end has come, and the report of the missing bytes has not. A sender that owes nothing has
+ * said so in the ring: without that command bytes are lost.
  */
 Test(rx_owed, the_end_waits_for_what_is_owed)
 {
@@ -71,10 +71,10 @@ Test(rx_owed, the_end_waits_for_what_is_owed)
 		cr_assert_eq(recv_some(4096), -EAGAIN);
 		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
 		cr_assert_not(rsk_rx_ready(&w.rx));
-		rsk_rx_owe(&w.rx, missing ? owed : 0);
-		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
-		cr_assert_eq(recv_some(4096), missing ? -ECONNRESET : 0);
-		cr_assert_eq(recv_some(4096), 0);
+		cr_assert_eq(rsk_rx_owe(&w.rx, missing ? owed : 0), missing ? 0 : -EPROTO);
+		cr_assert_eq(rsk_rx_end(&w.rx), missing ? RSK_RX_END_TCP : RSK_RX_END_BEHIND);
+		cr_assert_eq(recv_some(4096), missing ? -ECONNRESET : -EAGAIN);
+		cr_assert(!missing || recv_some(4096) == 0);
 		rsk_rx_fini(&w.rx);
 	}
 }
@@ -146,4 +146,34 @@ Test(rx_owed, forgotten_by_its_reader)
 	cr_assert_not(rsk_tx_held_back(&w.tx));
 	cr_assert_eq(send_some(20), 20, "the TCP socket says what TCP says");
 	cr_assert(rsk_tx_validate(&w.tx));
+}
+
+/*
+ * What the TCP socket has after a break may be newer than what is missing: the sender may have left
+ * the ring when all had landed, and a slot, or the command, was damaged since. Nothing is read
+ * until it has reported.
+ */
+Test(rx_owed, nothing_newer_before_the_report)
+{
+	for (int damaged = 0; damaged < 2; damaged++) {
+		uint64_t pos, cell;
+		int rc;
+
+		on_ring(&far, 10);
+		cr_assert_eq(send_some(100), 100);
+		cr_assert_eq(recv_some(60), 60);
+		cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(send_some(7), 7);
+		if (damaged)
+			w.segment[1][RING + (w.rx.ring.next & (CELLS - 1)) * RSK_CELL_BYTES +
+				     RSK_SLOT_FRAME_BYTES] ^= 1;
+		rsk_tx_break(&w.tx);
+		cr_assert_eq(rsk_tx_owed_to(&w.tx), 0);
+		rsk_rx_break(&w.rx, &pos, &cell);
+		cr_assert_eq(recv_some(4096), damaged ? 40 : 47);
+		cr_assert_eq(recv_some(4096), -EAGAIN);
+		rc = rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx));
+		cr_assert_eq(rc, damaged ? -EPROTO : 0);
+		cr_assert_eq(recv_some(4096), -EAGAIN);
+	}
 }

@@ -296,7 +296,7 @@ Test(tx_rx, wild_requests)
  * Several rails of different speed and without order, which swallow everything, fail and come back
  * while both directions send; all at once, too. 1e5 faults a run.
  */
-static void rails(uint32_t n, bool quiesced, const char *name)
+static void rails(uint32_t n, bool quiesced, bool harm, const char *name)
 {
 	struct duplex_sums sums = { 0 };
 	uint64_t faults = dice_number("RSK_CHAOS_FAULTS", 120000);
@@ -305,8 +305,11 @@ static void rails(uint32_t n, bool quiesced, const char *name)
 				       .steps = 4000,
 				       .interleave = true,
 				       .quiesced = quiesced,
+				       .harm = harm,
 				       .rails = n },
 	       30, faults, &sums, name);
+	printf("%s: %" PRIu64 " bits flipped\n", name, sums.harmed);
+	cr_assert(!harm || sums.harmed > 1000);
 	printf("%s: %" PRIu64 " rails lost, %" PRIu64 " back, %" PRIu64 " times all; %" PRIu64
 	       " gaps named, %" PRIu64 " slots put again; %" PRIu64
 	       " read to be closed; bytes by rail %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
@@ -341,15 +344,45 @@ static void rails(uint32_t n, bool quiesced, const char *name)
 
 Test(tx_rx, two_rails)
 {
-	rails(2, false, "two_rails");
+	rails(2, false, false, "two_rails");
 }
 
 Test(tx_rx, four_rails)
 {
-	rails(4, false, "four_rails");
+	rails(4, false, false, "four_rails");
 }
 
 Test(tx_rx, rails_and_quiesces)
 {
-	rails(3, true, "rails_and_quiesces");
+	rails(3, true, false, "rails_and_quiesces");
+}
+
+/*
+ * Besides, slots are damaged in the receiver's memory: no byte is wrong, and none is lost, while
+ * rails fail, receivers quiesce, and senders fall back.
+ */
+Test(tx_rx, rails_and_harm)
+{
+	rails(3, true, true, "rails_and_harm");
+}
+
+/* The same over one rail. */
+Test(tx_rx, reliable_harm)
+{
+	uint64_t faults = dice_number("RSK_CHAOS_FAULTS", 120000);
+	struct duplex_sums sums = { 0 };
+
+	series((struct duplex_config){ .fabric = DUPLEX_RELIABLE,
+				       .steps = 4000,
+				       .interleave = true,
+				       .quiesced = true,
+				       .renews = true,
+				       .harm = true },
+	       30, faults, &sums, "reliable_harm");
+	printf("reliable_harm: %" PRIu64 " bits flipped, %" PRIu64 " streams ended\n", sums.harmed,
+	       sums.harm_ends);
+	cr_assert_geq(sums.faults, 100000);
+	cr_assert_gt(sums.harmed, 1000);
+	cr_assert_gt(sums.repairs, 200); /* since the last rail */
+	cr_assert_lt(sums.harm_ends, sums.harmed / 5);
 }

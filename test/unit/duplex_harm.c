@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * duplex_harm.c - bits flip in slots that have landed and are unread, in the next one most often,
+ * and the receiver's progress thread checks what does not become whole
+ * (../../stream/remote/slot_repair.c). A slot is harmed less often than the sender is asked for it,
+ * so no stream may end.
+ */
+#include "duplex_parts.h"
+
+#define HARMS 4u /* of one slot: each costs up to two of RSK_RX_REPAIRS */
+
+/* A random one of the next whole slots; false: there is none. */
+static bool pick(struct way *w, struct rsk_ring_rx *ring, struct rsk_slot_view *v)
+{
+	*ring = w->rx.ring;
+	for (uint64_t n = chance(w->d, 60) ? 0 : below(w->d, 8);; n--) {
+		if (!rsk_ring_peek(ring, v) || !rsk_ring_whole(&w->rx.key, v))
+			return false;
+		if (!n)
+			return true;
+		rsk_ring_consume(ring, v);
+	}
+}
+
+static void flip(struct way *w)
+{
+	struct duplex *d = w->d;
+	struct rsk_ring_rx ring;
+	struct rsk_slot_view v;
+	uint64_t place, at;
+
+	/* What is missing from position 0 on is not told from nothing: rsk_rx_break(). */
+	if (w->rx.state != RSK_RX_ONRING || w->rx.rail_loss.limit || w->rx.fin || w->rx.fell_back ||
+	    !w->rx.pos || !pick(w, &ring, &v))
+		return;
+	if (v.head.index > w->harmed_at)
+		w->harmed = 0;
+	/*
+	 * A quiesced receiver does not know that a command is there, so as to ask for it more than
+	 * once.
+	 */
+	if (rsk_rx_is_quiesced(&w->rx) && v.head.kind == RSK_SLOT_CONTROL)
+		return;
+	if (w->harmed == HARMS || v.head.index < w->harmed_at)
+		return;
+	w->harmed_at = v.head.index;
+	w->harmed++;
+	/* Not the index: without it the slot does not show. */
+	place = RING_OFF + rsk_ring_cell(ring.cells, v.head.index) * (uint64_t)RSK_CELL_BYTES;
+	at = sizeof(v.head.index) + below(d, rsk_slot_bytes(v.head.len) - sizeof(v.head.index));
+	d->segment[!w->id][place + at] ^= (uint8_t)(1u << below(d, 8));
+	d->sums->harmed++;
+}
+
+void duplex_harm_step(struct duplex *d)
+{
+	struct way *w = &d->way[below(d, 2)];
+	int rc;
+
+	if (w->in_rx)
+		return;
+	if (chance(d, d->finishing || d->calm ? 1 : 40))
+		flip(w);
+	if (!rsk_rx_torn(&w->rx) && !rsk_rx_repair_open(&w->rx))
+		return;
+	rc = rsk_rx_recheck(&w->rx);
+	CHECK(d, rc >= 0, "recheck: %d, in vain %u, gave up %d, limit %" PRIu64 " at %" PRIu64, rc,
+	      w->rx.repair.vain, w->rx.repair.gave_up, w->rx.rail_loss.limit, w->rx.ring.next);
+	CHECK(d, rsk_rx_validate(&w->rx), "rx is not valid");
+}
+
+void duplex_owe(struct way *w, uint64_t to)
+{
+	if (rsk_rx_owe(&w->rx, to) == 0)
+		return;
+	CHECK(w->d, w->harmed_at >= w->rx.ring.next, "nothing was damaged");
+	w->d->over = true;
+	w->d->sums->harm_ends++;
+}
