@@ -1,0 +1,201 @@
+#!/usr/bin/python3
+"""Slots that are damaged in the receiver's memory after they have landed there: a helper flips a
+byte in the segment of a running program. The sender, whose program makes no call meanwhile, puts
+the slot again; if it is damaged again and again, it comes by TCP. Contents are right.
+"""
+import os
+import sys
+
+from hosts import FIRM, hosts, on_ring, said, ends
+from lib.harness import Failure
+from rdmalab import SCALE, case, lab, main
+
+PYTHON = "/usr/bin/python3"
+
+# An echo server for one connection. "blocks": it sleeps in recv(); "epoll": in epoll_wait(), as an
+# edge-triggered reader that reads until EAGAIN.
+SERVING = """
+import select, socket, sys
+s = socket.create_server((sys.argv[1], int(sys.argv[2])))
+c = s.accept()[0]
+e = select.epoll()
+if sys.argv[3] == "epoll":
+    c.setblocking(False)
+    e.register(c, select.EPOLLIN | select.EPOLLET)
+def read():
+    while True:
+        try:
+            return c.recv(65536)
+        except BlockingIOError:
+            e.poll()
+while data := read():
+    c.setblocking(True)
+    c.sendall(data)
+    c.setblocking(sys.argv[3] != "epoll")
+"""
+
+# earn: 20 messages, each of which comes back. send: one message, and no call until the next line.
+# check: that message comes back.
+ASKING = """
+import os, socket, sys
+c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 120)
+def back(data):
+    got = b""
+    while len(got) < len(data):
+        part = c.recv(65536)
+        if not part:
+            raise OSError("end")
+        got += part
+    if got != data:
+        raise OSError("wrong")
+try:
+    for line in sys.stdin:
+        word, mark = line.split()
+        if word == "earn":
+            for i in range(20):
+                data = os.urandom(3000 + i)
+                c.sendall(data)
+                back(data)
+        elif word == "send":
+            sent = bytes.fromhex(mark) + os.urandom(3000)
+            c.sendall(sent)
+        else:
+            back(sent)
+        print("right", flush=True)
+except OSError as error:
+    print(error, flush=True)
+"""
+
+# Finds the mark in the segments of links of a process, and flips a byte of it: once, or whenever it
+# is right again, until the file is there. Prints how often it did.
+HARMING = """
+import os, sys, time
+pid, mark, until = int(sys.argv[1]), bytes.fromhex(sys.argv[2]), sys.argv[3:]
+def find(memory):
+    for line in open(f"/proc/{pid}/maps"):
+        if "rsock-link" not in line or "rw" not in line.split()[1]:
+            continue
+        begin, end = (int(x, 16) for x in line.split()[0].split("-"))
+        while begin < end:
+            piece = os.pread(memory, min(end - begin, 4 << 20), begin)
+            if not piece:
+                break
+            at = piece.find(mark)
+            if at >= 0:
+                return begin + at
+            begin += len(piece) - len(mark) if len(piece) > len(mark) else end
+    return None
+memory = os.open(f"/proc/{pid}/mem", os.O_RDWR)
+deadline, at, times = time.monotonic() + 60, None, 0
+while at is None and time.monotonic() < deadline:
+    at = find(memory)
+if at is None:
+    sys.exit("the message has not come")
+while True:
+    if os.pread(memory, 1, at) == mark[:1]:
+        os.pwrite(memory, bytes([mark[0] ^ 0x10]), at)
+        times += 1
+        if times == 1:
+            print("harmed", flush=True)
+    if not until or os.path.exists(until[0]):
+        break
+print(times, flush=True)
+"""
+
+
+class Scene:
+    """A stream on the ring, whose server is stopped while a message lands in its ring."""
+
+    def __init__(self, t, how):
+        self.t, self.port = t, t.free_port()
+        a, self.b = hosts(t)
+        self.server = self.b.start([PYTHON, "-c", SERVING, self.b.ip, self.port, how],
+                                   preload=True, env=FIRM)
+        self.b.listening(self.port, 60, self.server)
+        self.client = a.start([PYTHON, "-c", ASKING, self.b.ip, self.port], preload=True,
+                              stdin="pipe", stdout="pipe", env=FIRM)
+        try:
+            self.b.until(self.earned, 60 * SCALE, "the stream to be promoted")
+        except Failure as failure:
+            raise Failure(f"{failure}: {said(ends(t, self.port))}") from None
+
+    def earned(self):
+        self.ask("earn")
+        return on_ring(self.t, self.port)
+
+    def ask(self, word, mark="-"):
+        self.client.send(f"{word} {mark}\n")
+        self.t.equal(self.client.readline(60 * SCALE), "right", f"{word}: the client")
+
+    def harm(self, *until):
+        """A message, whose slot is damaged before the server looks at it."""
+        mark = os.urandom(24).hex()
+        self.b.sh(f"kill -STOP {self.server.pid}")
+        self.ask("send", mark)
+        harming = self.b.start([PYTHON, "-c", HARMING, self.server.pid, mark, *until],
+                               stdout="pipe")
+        self.t.equal(harming.readline(60 * SCALE), "harmed", "the message")
+        self.b.sh(f"kill -CONT {self.server.pid}")
+        return harming
+
+    def until(self, condition, what):
+        try:
+            self.b.until(lambda: condition(*ends(self.t, self.port)), 30 * SCALE, what)
+        except Failure as failure:
+            raise Failure(f"{failure}: {said(ends(self.t, self.port))}") from None
+
+    def finish(self):
+        self.ask("earn")
+        self.client.send("", close=True)
+        self.client.wait(60 * SCALE)
+        self.server.wait(60 * SCALE)
+
+
+def damaged(t, how):
+    scene = Scene(t, how)
+    for number in range(1, 4):
+        before = [record["rx_ring_bytes"] for record in ends(t, scene.port)]
+        scene.harm().wait(60 * SCALE)
+        # The client makes no call: its progress thread puts the slot again.
+        scene.until(lambda server, client, number=number, before=before:
+                    client["repairs"] >= number and server["rx_ring_bytes"] > before[0],
+                    "the slot to be put again, and taken")
+        scene.ask("check")
+    for record in ends(t, scene.port):
+        t.equal((record["tx"], record["rx"], record["demotions"]), ("ring", "ring", 0),
+                f"the stream: {record}")
+    t.check(ends(t, scene.port)[0]["hash_retries"] >= 3, "no wrong hash was counted")
+    scene.finish()
+
+
+@case(300)
+def once(t):
+    """A reader that sleeps in recv()."""
+    damaged(t, "blocks")
+
+
+@case(300)
+def once_with_edges(t):
+    """A reader that sleeps in epoll_wait(), and waits for an edge."""
+    damaged(t, "epoll")
+
+
+@case(300)
+def again_and_again(t):
+    """Whenever it is right, until it has come by TCP; then the stream is promoted again."""
+    scene = Scene(t, "blocks")
+    stop = "/dev/shm/no-more-harm"
+    scene.b.sh(f"rm -f {stop}")
+    harming = scene.harm(stop)
+    scene.until(lambda server, client: client["demotions"] >= 1, "the sender to leave the ring")
+    scene.ask("check")
+    lab(t)[2].write(stop, "")
+    times = int(harming.readline(60 * SCALE))
+    harming.wait(60 * SCALE)
+    t.check(times > 3, f"damaged {times} times")
+    scene.b.until(scene.earned, 60 * SCALE, "the stream to be promoted again")
+    scene.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
