@@ -421,6 +421,7 @@ Test(rx_repair, within_a_host)
 	ask(1, w.tx.gen, w.tx.ring.told);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(w.tx.ring.twice_from, UINT64_MAX);
+	cr_assert_eq(w.tx.repair.answered, 0);
 	ask(1, w.tx.gen, w.tx.ring.next);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	cr_assert_eq(w.tx.ring.credit, w.tx.ring.next);
