@@ -168,13 +168,6 @@ struct rsk_fabric_ops {
 	 */
 	void (*announce)(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell);
 	void (*retract)(struct rsk_rail *rail, uint32_t sid, uint32_t what, uint32_t doorbell);
-
-	/*
-	 * Register and unregister memory other than the segment for put/get (zero copy); NULL: not
-	 * needed.
-	 */
-	int (*reg)(struct rsk_rail *rail, void *addr, size_t len, uint64_t *key);
-	void (*unreg)(struct rsk_rail *rail, uint64_t key);
 };
 
 #define RSK_WAKE_RX 1u /* data or a command for the receiver */

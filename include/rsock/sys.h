@@ -140,11 +140,6 @@ static inline ssize_t rsk_sys_write(int fd, const void *buf, size_t len)
 	return RSK_SYS3(SYS_write, fd, buf, len);
 }
 
-static inline ssize_t rsk_sys_writev(int fd, const struct iovec *iov, int n)
-{
-	return RSK_SYS3(SYS_writev, fd, iov, n);
-}
-
 static inline ssize_t rsk_sys_pread(int fd, void *buf, size_t len, off_t at)
 {
 	return RSK_SYS4(SYS_pread64, fd, buf, len, at);
@@ -207,11 +202,6 @@ static inline ssize_t rsk_sys_readlinkat(int dir, const char *path, char *buf, s
 static inline int rsk_sys_mkdirat(int dir, const char *path, mode_t mode)
 {
 	return (int)RSK_SYS3(SYS_mkdirat, dir, path, mode);
-}
-
-static inline int rsk_sys_unlinkat(int dir, const char *path, int flags)
-{
-	return (int)RSK_SYS3(SYS_unlinkat, dir, path, flags);
 }
 
 static inline off_t rsk_sys_lseek(int fd, off_t at, int whence)
@@ -400,13 +390,6 @@ static inline int rsk_sys_epoll_pwait(int epfd, struct epoll_event *evs, int n, 
 	return (int)RSK_SYS6(SYS_epoll_pwait, epfd, evs, n, timeout_ms, mask, RSK_SYS_SIGSET_BYTES);
 }
 
-/* Kernels before 5.11 answer -ENOSYS. */
-static inline int rsk_sys_epoll_pwait2(int epfd, struct epoll_event *evs, int n,
-				       const struct timespec *timeout, const sigset_t *mask)
-{
-	return (int)RSK_SYS6(SYS_epoll_pwait2, epfd, evs, n, timeout, mask, RSK_SYS_SIGSET_BYTES);
-}
-
 static inline int rsk_sys_eventfd2(unsigned int initial, int flags)
 {
 	return (int)RSK_SYS2(SYS_eventfd2, initial, flags);
@@ -423,11 +406,6 @@ static inline int rsk_sys_futex(uint32_t *word, int op, uint32_t val,
 static inline pid_t rsk_sys_getpid(void)
 {
 	return (pid_t)RSK_SYS0(SYS_getpid);
-}
-
-static inline pid_t rsk_sys_getppid(void)
-{
-	return (pid_t)RSK_SYS0(SYS_getppid);
 }
 
 static inline pid_t rsk_sys_gettid(void)
@@ -463,11 +441,6 @@ static inline int rsk_sys_rt_tgsigqueueinfo(pid_t tgid, pid_t tid, int sig, sigi
 static inline int rsk_sys_sched_yield(void)
 {
 	return (int)RSK_SYS0(SYS_sched_yield);
-}
-
-static inline int rsk_sys_getcpu(unsigned int *cpu, unsigned int *node)
-{
-	return (int)RSK_SYS3(SYS_getcpu, cpu, node, 0);
 }
 
 static inline ssize_t rsk_sys_getrandom(void *buf, size_t len, unsigned int flags)

@@ -90,19 +90,6 @@ int rsk_ask_start(struct rsk_ask *a, const struct rsk_ask_key *key, rsk_ask_done
 	return 0;
 }
 
-void rsk_ask_forget(struct rsk_ask *a, const void *user)
-{
-	struct rsk_lease *l;
-
-	DL_FOREACH(a->queued, l)
-		if (l->user == user)
-			l->done = NULL;
-	for (size_t i = 0; i < a->n_sent; i++)
-		if ((l = rsk_lease_by_id(a, a->sent[i])) && l->state == RSK_LEASE_SENT &&
-		    l->user == user)
-			l->done = NULL;
-}
-
 /* ---- messages ---- */
 
 void rsk_ask_changed(struct rsk_ask *a, uint64_t now_ns)

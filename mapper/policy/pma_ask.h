@@ -139,8 +139,6 @@ enum rsk_ask_found rsk_ask_find(struct rsk_ask *a, const struct rsk_ask_key *key
  */
 int rsk_ask_start(struct rsk_ask *a, const struct rsk_ask_key *key, rsk_ask_done *done, void *user,
 		  uint64_t now_ns);
-/* done() is not called for @user any more; the result is kept, or released. */
-void rsk_ask_forget(struct rsk_ask *a, const void *user);
 
 /*
  * Bind: a lease that was agreed to (by done() or find()) belongs to this reservation. Give up: it

@@ -90,16 +90,14 @@ Test(pma_ask, no_answer_in_time)
 {
 	struct rsk_ask_key key = key_of(80);
 	struct rsk_ask a;
-	struct asker w = { .a = &a, .local = 5 }, late = { .a = &a }, gone = { .a = &a };
+	struct asker w = { .a = &a, .local = 5 }, late = { .a = &a };
 
 	meet(&a, 0);
 	cr_assert_eq(rsk_ask_start(&a, &key, on_said, &w, MS), 0);
 	cr_assert_eq(next(&a, MS), RSK_ASK_DECIDE);
 	cr_assert_eq(rsk_ask_start(&a, &key, on_said, &late, MS), 0);
-	cr_assert_eq(rsk_ask_start(&a, &key, on_said, &gone, MS), 0);
-	rsk_ask_forget(&a, &gone);
 	rsk_ask_tick(&a, 200 * MS);
-	cr_assert(w.told == 1 && w.verdict == RSK_PMA_UNHEARD && late.told == 1 && gone.told == 0);
+	cr_assert(w.told == 1 && w.verdict == RSK_PMA_UNHEARD && late.told == 1);
 	w.local = 0;
 	answer(&a, RSK_PMA_MAP, 0, 201 * MS);
 	cr_assert(w.told == 1 && a.n_ending == 1, "what came too late is given back");

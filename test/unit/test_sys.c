@@ -44,7 +44,7 @@ Test(sys, files)
 	struct statx sx;
 
 	cr_assert_geq(fd, 0);
-	cr_assert_eq(rsk_sys_writev(fd, iov, 2), 4);
+	cr_assert_eq(writev(fd, iov, 2), 4);
 	cr_assert_eq(rsk_sys_pwrite(fd, "X", 1, 10), 1);
 	cr_assert_eq(rsk_sys_pwritev2(fd, iov, 1, 6, 0), 2);
 	cr_assert_eq(rsk_sys_pread(fd, buf, sizeof(buf), 0), 11);
@@ -69,7 +69,7 @@ Test(sys, files)
 	cr_assert_eq(rsk_sys_fcntl(200, F_GETFD, 0), FD_CLOEXEC);
 	cr_assert_eq(rsk_sys_close_range(200, 200, 0), 0);
 	cr_assert_eq(rsk_sys_close(200), -EBADF);
-	cr_assert_eq(rsk_sys_unlinkat(AT_FDCWD, name, 0), 0);
+	cr_assert_eq(unlink(name), 0);
 	cr_assert_eq(rsk_sys_pipe2(fds, O_NONBLOCK), 0);
 	cr_assert_eq(rsk_sys_read(fds[0], buf, 1), -EAGAIN);
 	cr_assert_eq(rsk_sys_write(fds[1], "x", 1), 1);
@@ -155,7 +155,6 @@ Test(sys, waiting)
 	cr_assert_eq(rsk_sys_ppoll(&p, 1, NULL, NULL), 1);
 	cr_assert_eq(rsk_sys_epoll_pwait(ep, &got, 1, -1, NULL), 1);
 	cr_assert_eq(got.data.u64, ev.data.u64);
-	cr_assert_eq(rsk_sys_epoll_pwait2(ep, &got, 1, NULL, &none), 1);
 	cr_assert_eq(rsk_sys_futex(&word, FUTEX_WAIT, 4, NULL, NULL, 0), -EAGAIN);
 	cr_assert_eq(rsk_sys_futex(&word, FUTEX_WAIT, 5, &soon, NULL, 0), -ETIMEDOUT);
 	cr_assert_eq(rsk_sys_futex(&word, FUTEX_WAKE, 1, NULL, NULL, 0), 0);
@@ -164,16 +163,12 @@ Test(sys, waiting)
 Test(sys, signals_and_identity)
 {
 	siginfo_t got, info = { .si_signo = SIGUSR1, .si_code = SI_QUEUE };
-	unsigned int cpu = UINT_MAX;
 	sigset_t set, old, now;
 	char name[16];
 
 	cr_assert_eq(rsk_sys_getpid(), getpid());
-	cr_assert_eq(rsk_sys_getppid(), getppid());
 	cr_assert_eq(rsk_sys_gettid(), gettid());
 	cr_assert_eq(rsk_sys_geteuid(), geteuid());
-	cr_assert_eq(rsk_sys_getcpu(&cpu, NULL), 0);
-	cr_assert_lt(cpu, 65536);
 	cr_assert_eq(rsk_sys_sched_yield(), 0);
 	cr_assert_eq(rsk_sys_prctl(PR_GET_NAME, (long)name, 0, 0, 0), 0);
 	cr_assert_eq(rsk_sys_getrandom(name, sizeof(name), 0), (ssize_t)sizeof(name));

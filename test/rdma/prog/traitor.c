@@ -377,7 +377,7 @@ static void obey(void)
 	rsk_sys_close(fd);
 	if (n <= 0)
 		return; /* the order is still being written */
-	rsk_sys_unlinkat(AT_FDCWD, path, 0);
+	unlink(path);
 	line[n] = 0;
 	order(line);
 }
