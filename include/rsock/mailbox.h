@@ -29,8 +29,6 @@ enum rsk_mailbox_kind {
 	RSK_MAILBOX_DATA = 16,	 /* bytes that only the two ends interpret */
 	RSK_MAILBOX_LINK = 17,	 /* struct rsk_mailbox_link */
 	RSK_MAILBOX_CREDIT = 18, /* struct rsk_mailbox_credit */
-	/* struct rsk_mailbox_command, then 64-bit words. */
-	RSK_MAILBOX_COMMAND = 19,
 	RSK_MAILBOX_KINDS
 };
 
@@ -64,30 +62,5 @@ struct rsk_mailbox_credit {
 	uint32_t zero;
 };
 _Static_assert(sizeof(struct rsk_mailbox_credit) == 24, "mailbox: credit");
-
-/* Conditional commands: "when this holds, do what". */
-enum rsk_mailbox_when {
-	RSK_MAILBOX_ALWAYS = 1,
-	RSK_MAILBOX_POSITION = 2, /* the stream has reached position @value */
-	RSK_MAILBOX_EQUALS = 3,	  /* word @word of the message equals @value */
-	RSK_MAILBOX_EXCEEDS = 4,  /* it is greater than @value */
-	RSK_MAILBOX_WHENS
-};
-
-/*
- * A command; the words that its condition refers to follow. The owner may change the words under
- * the same number.
- */
-struct rsk_mailbox_command {
-	uint32_t number; /* from 1; a greater number replaces older commands */
-	uint32_t what;	 /* not 0; only the two ends interpret it */
-	uint16_t when;	 /* enum rsk_mailbox_when */
-	uint16_t word;	 /* EQUALS, EXCEEDS: index of the word; else 0 */
-	uint32_t zero;
-	uint64_t value; /* ALWAYS: 0 */
-};
-_Static_assert(sizeof(struct rsk_mailbox_command) == 24, "mailbox: command");
-
-#define RSK_MAILBOX_WORDS ((RSK_MAILBOX_MESSAGE - (uint32_t)sizeof(struct rsk_mailbox_command)) / 8)
 
 #endif

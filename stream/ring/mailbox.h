@@ -140,28 +140,4 @@ int rsk_mailbox_take(struct rsk_mailbox_reader *r, struct rsk_mailbox_view *view
 int rsk_mailbox_link(const struct rsk_mailbox_view *view, struct rsk_mailbox_link *is);
 int rsk_mailbox_credit(const struct rsk_mailbox_view *view, struct rsk_mailbox_credit *is);
 
-/*
- * The newest command that was accepted, and the words that came with it. Private to the process
- * that executes it; zeroed: none.
- */
-struct rsk_mailbox_pending {
-	struct rsk_mailbox_command command;
-	uint32_t words;
-	bool armed; /* accepted and not yet executed */
-	uint64_t word[RSK_MAILBOX_WORDS];
-};
-
-/*
- * rsk_mailbox_accept - stores the command of a validated message, or newer words for the command
- * that is already stored. Returns 0; -EALREADY: it was executed, or is older than the stored one;
- * -EBADMSG: not a valid command.
- */
-int rsk_mailbox_accept(struct rsk_mailbox_pending *p, const struct rsk_mailbox_view *view);
-
-/*
- * Evaluates the command's condition, with the stream at @position. Returns what to do, once; 0:
- * nothing. Pure, except that it disarms the command.
- */
-uint32_t rsk_mailbox_due(struct rsk_mailbox_pending *p, uint64_t position);
-
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mailbox.h"
+#include "mailbox_command.h"
 #include "tx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -164,7 +164,7 @@ static void believed(struct bed *b, const struct rsk_mailbox_view *view, uint64_
 		    rsk_hash_slot(&b->key, &h, rsk_hash_payload(&b->key, view->message, view->len)))
 		abort();
 	kinds = (rsk_mailbox_link(view, &link) == 0) + (rsk_mailbox_credit(view, &credit) == 0) +
-		(rsk_mailbox_accept(&b->pending, view) == 0);
+		(rsk_mailbox_command_accept(&b->pending, view) == 0);
 	if (kinds > 1)
 		abort();
 	if (rsk_mailbox_credit(view, &credit) == 0)
@@ -213,7 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			b->answer = take(&in, 1) == 4 ? -EPIPE : 0;
 			break;
 		case 5:
-			what = rsk_mailbox_due(&b->pending, take(&in, 2));
+			what = rsk_mailbox_command_due(&b->pending, take(&in, 2));
 			if (what && b->pending.command.number <= b->done_number)
 				abort(); /* executed twice */
 			if (what)

@@ -13,7 +13,7 @@
 
 #include <rsock/splitmix.h>
 
-#include "mailbox.h"
+#include "mailbox_command.h"
 #include "pair.h"
 
 #define IN_RING RSK_MAILBOX_BYTES
@@ -86,7 +86,7 @@ static void publish(struct boxes *b, uint32_t i)
 		rc = rsk_mailbox_publish(&b->box[i], RSK_MAILBOX_DATA, words,
 					 message(i, next, words));
 	else
-		rc = rsk_mailbox_publish(&b->box[i], RSK_MAILBOX_COMMAND, &o, sizeof(o));
+		rc = rsk_mailbox_publish(&b->box[i], RSK_MAILBOX_DATA, &o, sizeof(o));
 	if (rc)
 		PAIR_FAIL("publish: %d", rc);
 }
@@ -104,14 +104,14 @@ static void *owner(void *arg)
 static void command(struct boxes *b, uint32_t i, const struct rsk_mailbox_view *view)
 {
 	struct order is, should = order(view->sequence);
-	int rc = rsk_mailbox_accept(&b->pending[i], view);
+	int rc = rsk_mailbox_command_accept(&b->pending[i], view);
 	uint32_t what;
 
 	memcpy(&is, view->message, sizeof(is) < view->len ? sizeof(is) : view->len);
 	if (view->len != sizeof(is) || memcmp(&is, &should, sizeof(is)) != 0 ||
 	    (rc && rc != -EALREADY) || (rc != 0) != (should.c.number <= b->executed[i]))
 		PAIR_FAIL("a command that nobody gave: %d", rc);
-	what = rsk_mailbox_due(&b->pending[i], 0);
+	what = rsk_mailbox_command_due(&b->pending[i], 0);
 	if ((what != 0) != (rc == 0 && is.sequence > should.c.value) ||
 	    (what && what != should.c.what))
 		PAIR_FAIL("command %u is due: %x", should.c.number, what);
