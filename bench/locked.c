@@ -22,9 +22,8 @@
 
 #include <rsock/clock.h>
 
-#include "chaos.h"
+#include "chaos_locked.h"
 #include "reserve.h"
-#include "shm.h"
 
 #define MOST RSK_LOCKED_HOLDERS
 #define RETRIES 16u
@@ -39,9 +38,7 @@
 	} while (0)
 
 static _Alignas(64) uint8_t record[RSK_LOCKED_BYTES(MOST)], nothing[RSK_LOCKED_BYTES(MOST)];
-static struct rsk_rail shm_rail = { .ops = &rsk_shm_ops,
-				    .window = record,
-				    .window_bytes = sizeof(record) };
+static struct rsk_rail shm_rail = { .window = record, .window_bytes = sizeof(record) };
 static uint32_t initiators;
 static uint64_t amount;
 
@@ -51,7 +48,7 @@ enum way {
 	WAYS
 };
 static const char *const names[] = { "locked", "one_after_the_other" };
-static const enum rsk_locked_kind kinds[WAYS][3] = {
+static const uint32_t kinds[WAYS][3] = {
 	[ONE] = { RSK_LOCKED_ADD },
 	[THREE] = { RSK_LOCKED_LOCK, RSK_LOCKED_ADD, RSK_LOCKED_UNLOCK },
 };
@@ -78,7 +75,7 @@ static void begin(enum way way, const uint64_t limit[static RSK_LOCKED_SHARES])
 		all[i].at = 0;
 		all[i].done = all[i].refused = all[i].given = 0;
 		rsk_locker_init(&all[i].by, 0, MOST, i + 1, 0);
-		if (shm_rail.ops->locked(&shm_rail, &join, 0) != 1)
+		if (rsk_locked_kinds_shm(&shm_rail, &join) != 1)
 			FAIL("join");
 	}
 }
@@ -97,7 +94,7 @@ static void next_op(struct initiator *in)
 				      .kind = kinds[in->way][in->at],
 				      .retries = RETRIES,
 				      .at = RSK_LOCKED_FREE,
-				      .value = 1 };
+				      .words = { 1 } };
 }
 
 /* ---- on virtual time ---- */
@@ -119,7 +116,7 @@ static bool step(struct initiator *in)
 			return false;
 	}
 	next_op(in);
-	if (rail->ops->locked(rail, &in->op, 0))
+	if (rsk_chaos_locked(rail, &in->op, 0))
 		FAIL("not issued");
 	return true;
 }
@@ -141,7 +138,7 @@ static void chaos(uint32_t delay)
 					   sizeof(record)))
 				FAIL("memory");
 			next_op(&all[i]);
-			if (all[i].chaos.rail.ops->locked(&all[i].chaos.rail, &all[i].op, 0))
+			if (rsk_chaos_locked(&all[i].chaos.rail, &all[i].op, 0))
 				FAIL("not issued");
 		}
 		for (; going; steps[way]++)
@@ -176,7 +173,7 @@ static void *adds(void *arg)
 		int rc;
 
 		next_op(in);
-		rc = shm_rail.ops->locked(&shm_rail, &in->op, 0);
+		rc = rsk_locked_kinds_shm(&shm_rail, &in->op);
 		if (rc == -EBUSY) {
 			in->refused++;
 			sched_yield();

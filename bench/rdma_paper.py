@@ -81,7 +81,7 @@ def conditions(lab, point, lossy):
 
 def run(lab, point, args, number):
     """One run of the two programs: (transfers, the client's final output, the server's)."""
-    env = {"RSOCK_VERBS": f"{GUEST}/lib/librsock-verbs.so"}
+    env = {"RSOCK_VERBS": f"{GUEST}/lib/librsock-verbs-mech.so"}
     b = lab[2]
     with conditions(lab, point, args.lossy):
         server = b.start([f"{GUEST}/bin/verbs_pair", "server", PORT], env=env)

@@ -36,6 +36,7 @@ include(Floors)
 # is in librsock.so, service the part that only programs have.
 set(RSK_FOLDER_verbs fabric/verbs)
 set(RSK_FOLDER_chaos fabric)
+set(RSK_FOLDER_chaos_locked mechanisms/locked)
 set(RSK_MODULES_stream stream/base stream/ring stream/link stream/socket stream/pair stream/remote
 	stream/ready stream/epoll stream/poll stream/fallback stream/calls)
 set(RSK_MODULES_mapper mapper/wire mapper/peer mapper/stats)
@@ -57,7 +58,7 @@ add_compile_options(${RSK_WARNINGS})
 # has the other flags (RSK_HARDENED), except the code that a call on a stream passes through, which
 # they would slow down by 5 %. The sanitizers have checks of their own.
 set(RSK_HARDENED "")
-set(RSK_NOT_HARDENED "preload|stream|fabric")
+set(RSK_NOT_HARDENED "preload|stream|fabric|mechanisms")
 check_pie_supported(LANGUAGES C)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 add_link_options(-Wl,-z,relro -Wl,-z,now)
@@ -169,15 +170,31 @@ endfunction()
 # librsock-verbs.so: the fabric between hosts, in a library of its own, so that librsock.so does not
 # need libibverbs.
 function(rsk_link_verbs)
-	add_library(librsock_verbs MODULE $<TARGET_OBJECTS:rsk_verbs>
-		"$<FILTER:$<TARGET_OBJECTS:rsk_fabric>,INCLUDE,/(locked|segment)\\.c>")
-	set_target_properties(librsock_verbs PROPERTIES OUTPUT_NAME rsock-verbs PREFIX lib
+	rsk_link_verbs_of(librsock_verbs rsock-verbs "segment" $<TARGET_OBJECTS:rsk_verbs>)
+endfunction()
+
+# The same with mechanisms/verbs/, for tests: loaded in place of librsock-verbs.so. What it adds
+# gets in by the linker's --wrap, so that the objects of librsock-verbs.so know nothing of it.
+function(rsk_link_mech_verbs)
+	rsk_link_verbs_of(librsock_verbs_mech rsock-verbs-mech "locked|segment|shm_locked"
+		$<TARGET_OBJECTS:rsk_verbs> $<TARGET_OBJECTS:rsk_mechanisms_verbs>
+		$<TARGET_OBJECTS:rsk_mechanisms_locked>)
+	foreach(function rsk_verbs_fetched rsk_mr_drop_all ibv_reg_mr ibv_reg_mr_iova2)
+		target_link_options(librsock_verbs_mech PRIVATE -Wl,--wrap=${function})
+	endforeach()
+endfunction()
+
+# @fabric: a regular expression, the sources of fabric/ that the module contains.
+function(rsk_link_verbs_of target name fabric)
+	add_library(${target} MODULE ${ARGN}
+		"$<FILTER:$<TARGET_OBJECTS:rsk_fabric>,INCLUDE,/(${fabric})\\.c>")
+	set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} PREFIX lib
 		LINKER_LANGUAGE C)
-	target_link_libraries(librsock_verbs PRIVATE PkgConfig::RDMA Threads::Threads)
-	target_link_options(librsock_verbs PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-Bsymbolic
+	target_link_libraries(${target} PRIVATE PkgConfig::RDMA Threads::Threads)
+	target_link_options(${target} PRIVATE -Wl,-z,relro -Wl,-z,now -Wl,-Bsymbolic
 		-Wl,--as-needed -Wl,-z,noexecstack)
 	if(NOT (rsk_san AND CMAKE_C_COMPILER_ID STREQUAL "Clang"))
-		target_link_options(librsock_verbs PRIVATE -Wl,--no-undefined)
+		target_link_options(${target} PRIVATE -Wl,--no-undefined)
 	endif()
 endfunction()
 

@@ -19,10 +19,8 @@ struct rsk_chaos_piece {
 	uint64_t off;
 	/* A get: from the peer's segment to here, when due. */
 	void *get_dst;
-	bool changes; /* after that, @op is executed there */
 	/* Of a torn get: another piece completes it. */
 	bool part;
-	struct rsk_atomic op;
 	uint64_t token;
 	size_t len;
 	uint8_t bytes[];
@@ -152,18 +150,6 @@ static void put_piece(struct rsk_chaos *c, uint64_t off, size_t len)
 	launch(c, p, delay);
 }
 
-static void change(uint8_t *at, const struct rsk_atomic *op)
-{
-	uint64_t word;
-
-	memcpy(&word, at, sizeof(word));
-	if (op->what == RSK_ATOMIC_ADD)
-		word += op->value;
-	else if (word == op->expected)
-		word = op->value;
-	memcpy(at, &word, sizeof(word));
-}
-
 static void unlaunch(struct rsk_chaos *c, struct rsk_chaos_piece *p)
 {
 	c->flying = p->next;
@@ -197,8 +183,6 @@ static void land(struct rsk_chaos *c, struct rsk_chaos_piece *p)
 	c->landed_pieces++;
 	if (p->get_dst) {
 		memcpy(p->get_dst, c->peer_segment + p->off, p->len);
-		if (p->changes)
-			change(c->peer_segment + p->off, &p->op);
 		if (p->part)
 			return;
 		rsk_chaos_done(c, p->token, 0);
@@ -251,8 +235,7 @@ static int chaos_put(struct rsk_rail *rail, uint64_t off, size_t len)
 	return 0;
 }
 
-static int fetch(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token,
-		 const struct rsk_atomic *op)
+static int fetch(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token)
 {
 	struct rsk_chaos *c = rail->priv;
 	struct rsk_chaos_piece *p;
@@ -265,9 +248,6 @@ static int fetch(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uin
 	p->len = len;
 	p->get_dst = dst;
 	p->token = token;
-	p->changes = op != NULL;
-	if (op)
-		p->op = *op;
 	launch(c, p, happens(c, RSK_CHAOS_DELAY) ? below(c, c->config.delay_steps) + 1 : 0);
 	land_due(c);
 	return 0;
@@ -310,14 +290,7 @@ static int chaos_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len,
 		land_due(c);
 		return 0;
 	}
-	return fetch(rail, off, dst, len, token, NULL);
-}
-
-/* May be late and be overtaken, but is executed once. */
-static int chaos_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
-			uint64_t *old, uint64_t token)
-{
-	return off % sizeof(*old) ? -EINVAL : fetch(rail, off, old, sizeof(*old), token, op);
+	return fetch(rail, off, dst, len, token);
 }
 
 static int chaos_poll(struct rsk_rail *rail, struct rsk_completion *done, int max)
@@ -373,8 +346,6 @@ static const struct rsk_fabric_ops chaos_ops = {
 	.name = "chaos",
 	.put = chaos_put,
 	.get = chaos_get,
-	.atomic = chaos_atomic,
-	.locked = rsk_chaos_locked,
 	.poll = chaos_poll,
 	.due = chaos_due,
 	.notify = chaos_notify,
@@ -385,8 +356,6 @@ static const struct rsk_fabric_ops chaos_reliable_ops = {
 	.caps = RSK_FABRIC_RELIABLE,
 	.put = chaos_put,
 	.get = chaos_get,
-	.atomic = chaos_atomic,
-	.locked = rsk_chaos_locked,
 	.poll = chaos_poll,
 	.due = chaos_due,
 	.notify = chaos_notify,
@@ -422,7 +391,8 @@ void rsk_chaos_close(struct rsk_chaos *c)
 		c->flying = p->next;
 		free(p);
 	}
-	rsk_chaos_locked_close(c);
+	if (c->more)
+		c->more->close(c);
 	free(c->rail.window);
 	free(c->done);
 	memset(c, 0, sizeof(*c));
@@ -432,12 +402,13 @@ void rsk_chaos_step(struct rsk_chaos *c)
 {
 	c->now_steps++;
 	land_due(c);
-	rsk_chaos_locked_step(c);
+	if (c->more)
+		c->more->step(c);
 }
 
 void rsk_chaos_settle(struct rsk_chaos *c)
 {
-	while (c->flying || rsk_chaos_locked_busy(c))
+	while (c->flying || (c->more && c->more->busy(c)))
 		rsk_chaos_step(c);
 }
 
@@ -451,7 +422,8 @@ void rsk_chaos_break(struct rsk_chaos *c)
 {
 	rsk_chaos_stop(c);
 	c->cut |= c->flying != NULL;
-	rsk_chaos_locked_break(c);
+	if (c->more)
+		c->more->cut(c);
 	while (c->flying) {
 		struct rsk_chaos_piece *p = c->flying;
 

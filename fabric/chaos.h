@@ -52,8 +52,17 @@ struct rsk_chaos_config {
 	uint32_t bytes_per_step;
 };
 
+struct rsk_chaos;
 struct rsk_chaos_piece;
 struct rsk_chaos_orders;
+
+/* What chaos.c calls for operations that it does not execute itself. */
+struct rsk_chaos_more {
+	void (*step)(struct rsk_chaos *c);
+	bool (*busy)(const struct rsk_chaos *c);
+	void (*cut)(struct rsk_chaos *c); /* the rail breaks */
+	void (*close)(struct rsk_chaos *c);
+};
 
 /* Owned by the test. The rail is embedded: pass &chaos->rail to tx and rx. */
 struct rsk_chaos {
@@ -78,7 +87,9 @@ struct rsk_chaos {
 	uint64_t next_token;
 	struct rsk_completion *done; /* gets that poll() can return */
 	uint32_t done_count, done_space;
-	struct rsk_chaos_orders *orders; /* locked accesses under way, owned */
+	/* Operations that mechanisms/chaos_locked.c adds; NULL: none was ever begun. */
+	const struct rsk_chaos_more *more;
+	struct rsk_chaos_orders *orders; /* locked accesses under way, owned by it */
 };
 
 /* A mixture in which every fault happens often; breaks are left to the test (ppm 0). */
@@ -116,14 +127,9 @@ void rsk_chaos_repair(struct rsk_chaos *c);
 uint64_t rsk_chaos_injected(const struct rsk_chaos *c);
 bool rsk_chaos_validate(const struct rsk_chaos *c);
 
-/* ---- shared by chaos.c and chaos_locked.c ---- */
+/* ---- for rsk_chaos_more ---- */
 bool rsk_chaos_happens(struct rsk_chaos *c, enum rsk_chaos_fault fault);
 uint64_t rsk_chaos_below(struct rsk_chaos *c, uint64_t n);
 void rsk_chaos_done(struct rsk_chaos *c, uint64_t token, int status);
-int rsk_chaos_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
-void rsk_chaos_locked_step(struct rsk_chaos *c);
-bool rsk_chaos_locked_busy(const struct rsk_chaos *c);
-void rsk_chaos_locked_break(struct rsk_chaos *c);
-void rsk_chaos_locked_close(struct rsk_chaos *c);
 
 #endif

@@ -34,20 +34,10 @@
 #define RSK_RAIL_MUTE (-ENOTCONN)
 
 struct rsk_rail;
-struct rsk_locked;
 
 struct rsk_completion {
 	uint64_t token;
 	int status; /* 0 or -errno */
-};
-
-struct rsk_atomic {
-	enum {
-		RSK_ATOMIC_ADD, /* adds @value to the word */
-		/* Stores @value if the word is @expected. */
-		RSK_ATOMIC_SWAP
-	} what;
-	uint64_t value, expected;
 };
 
 /* The load of a rail. */
@@ -89,27 +79,6 @@ struct rsk_fabric_ops {
 	 * rail is up: no answer came, several times, and @dst is unchanged.
 	 */
 	int (*get)(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, uint64_t token);
-
-	/*
-	 * atomic - starts to change the aligned word of 8 bytes at @off of the peer's segment, in a
-	 * control block; *old becomes its former value. Operations that go through the same device
-	 * are serialised; they are atomic with respect to the peer's processor only in shared
-	 * memory. Returns as get(); -EOPNOTSUPP: this device cannot do it. An operation that was
-	 * under way when the rail broke may have been executed, and so may one that completes with
-	 * -EIO while the rail is up: the device reports that it is done and no answer came; *old is
-	 * unchanged. Before repeating it, check the word, or use a record that identifies the
-	 * operation (locked.h).
-	 */
-	int (*atomic)(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
-		      uint64_t *old, uint64_t token);
-
-	/*
-	 * locked - starts lock, access and unlock of a record in the peer's segment as one
-	 * operation (locked.h). @op is borrowed until it is done. Returns as get(): 1, 0, or the
-	 * refusals of locked.h; -EAGAIN: too many are under way; -EOPNOTSUPP: this device cannot do
-	 * it.
-	 */
-	int (*locked)(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
 
 	/*
 	 * poll - takes up to @max completions. Returns their number or -errno (the rail is broken).

@@ -62,7 +62,6 @@ void rsk_locker_init(struct rsk_locker *l, uint64_t off, uint32_t holders, uint3
 int rsk_locked_begin(struct rsk_locked *op, uint64_t bytes)
 {
 	struct rsk_locker *l = op->by;
-	bool one = op->kind == RSK_LOCKED_ADD || op->kind == RSK_LOCKED_SWAP;
 
 	if (!l || l->off % RSK_LOCKED_HEAD_BYTES || !l->holders ||
 	    l->holders > RSK_LOCKED_HOLDERS || !l->me || l->me > l->holders || l->off > bytes ||
@@ -71,10 +70,9 @@ int rsk_locked_begin(struct rsk_locked *op, uint64_t bytes)
 	if (op->kind == RSK_LOCKED_LEAVE && (!op->who || op->who > l->holders))
 		return -EINVAL;
 	/* Sums are changed by RSK_LOCKED_SHARE only. */
-	if ((one || op->kind == RSK_LOCKED_WRITE) &&
-	    (op->at < RSK_LOCKED_LIMIT || op->at >= RSK_LOCKED_WORDS))
-		return -EINVAL;
-	if (op->kind == RSK_LOCKED_WRITE && (!op->n || op->n > RSK_LOCKED_WORDS - op->at))
+	if (op->kind == RSK_LOCKED_WRITE &&
+	    (op->at < RSK_LOCKED_LIMIT || op->at >= RSK_LOCKED_WORDS || !op->n ||
+	     op->n > RSK_LOCKED_WORDS - op->at))
 		return -EINVAL;
 	if (!op->number)
 		op->number = ++l->number;
@@ -214,8 +212,8 @@ static int leave(const struct rsk_locked *op, const struct rsk_locked_view *v,
 	return give_back(s, whose->own);
 }
 
-/* Computes the content after the operation. Returns 1: changed; 0: unchanged; -errno. */
-static int access_content(struct rsk_locked *op, const struct rsk_locked_view *v,
+/* Computes the content after the operation. Returns 0 or -errno. */
+static int access_content(const struct rsk_locked *op, const struct rsk_locked_view *v,
 			  struct rsk_locked_slot *s)
 {
 	uint32_t me = op->by->me;
@@ -224,16 +222,6 @@ static int access_content(struct rsk_locked *op, const struct rsk_locked_view *v
 	switch (op->kind) {
 	case RSK_LOCKED_WRITE:
 		memcpy(&s->shared[op->at], op->words, op->n * sizeof(uint64_t));
-		break;
-	case RSK_LOCKED_ADD:
-		op->old = s->shared[op->at];
-		s->shared[op->at] += op->value;
-		break;
-	case RSK_LOCKED_SWAP:
-		op->old = s->shared[op->at];
-		if (op->old != op->expected)
-			return 0;
-		s->shared[op->at] = op->value;
 		break;
 	case RSK_LOCKED_SHARE:
 		rc = share(s, op->delta);
@@ -246,10 +234,10 @@ static int access_content(struct rsk_locked *op, const struct rsk_locked_view *v
 	default: /* LEAVE */
 		rc = leave(op, v, s);
 	}
-	return rc < 0 ? rc : 1;
+	return rc;
 }
 
-static int plan_content(struct rsk_locked *op, const struct rsk_locked_view *v,
+static int plan_content(const struct rsk_locked *op, const struct rsk_locked_view *v,
 			struct rsk_locked_next *next)
 {
 	struct rsk_locked_slot *s = &next->content;
@@ -258,9 +246,8 @@ static int plan_content(struct rsk_locked *op, const struct rsk_locked_view *v,
 
 	*s = v->now;
 	memcpy(s->own, v->mine.own, sizeof(s->own));
-	op->old = 0;
 	rc = access_content(op, v, s);
-	if (rc <= 0)
+	if (rc < 0)
 		return rc;
 	s->turn ^= bit(me);
 	next->staged = true;
@@ -269,12 +256,12 @@ static int plan_content(struct rsk_locked *op, const struct rsk_locked_view *v,
 		   rsk_locked_holder(v->word);
 	s->word = next->to & ~HOLDER;
 	s->number = op->number;
-	s->result = op->old;
+	s->zero = 0;
 	s->hash = hash_of(s);
 	return 1;
 }
 
-int rsk_locked_plan(struct rsk_locked *op, const struct rsk_locked_view *v,
+int rsk_locked_plan(const struct rsk_locked *op, const struct rsk_locked_view *v,
 		    struct rsk_locked_next *next)
 {
 	uint32_t me = op->by->me, holder = rsk_locked_holder(v->word);
@@ -285,23 +272,15 @@ int rsk_locked_plan(struct rsk_locked *op, const struct rsk_locked_view *v,
 	next->staged = false;
 	if (op->kind == RSK_LOCKED_BREAK)
 		return holder && v->word == op->expected ? 1 : -ESTALE;
-	if (op->kind == RSK_LOCKED_UNLOCK)
-		return holder == me ? 1 : -ESTALE;
 	/* It was executed before, and its result was lost. */
-	if (joined && v->mine.number == op->number) {
-		op->old = v->mine.result;
+	if (joined && v->mine.number == op->number)
 		return 0;
-	}
 	if (holder && holder != me)
 		return -EBUSY;
 	if (op->kind == RSK_LOCKED_READ)
 		return 0;
 	if (!joined && op->kind != RSK_LOCKED_JOIN)
 		return op->kind == RSK_LOCKED_LEAVE && op->who == me ? 0 : -ESTALE;
-	if (op->kind == RSK_LOCKED_LOCK) {
-		next->to |= me;
-		return holder ? 0 : 1;
-	}
 	return plan_content(op, v, next);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * locked.h - locked access: lock, access and unlock of a record in the peer's memory as one
- * operation, during which nothing waits. The port table (port_table.c) and the fabrics use it.
+ * operation, during which nothing waits. The port table (port_table.c) uses it.
  * Source: US2016043965 (a lock access over a network, offloaded); how and why:
  * docs/adr/locked-access.md.
  *
@@ -13,18 +13,17 @@
  * The next content is composed in a slot that only its own holder writes. One compare-and-swap of
  * the lock word, from "free, version v" to "free, version v + 1, in that slot", is lock, access and
  * unlock at once. If the lock is held the word differs, so neither access nor unlock happens. The
- * content is consistent at any time, wherever a process dies. An initiator that needs the lock for
- * longer takes it (LOCK), makes accesses under it, and releases it (UNLOCK). If the word of a held
- * lock has not changed for a while, another initiator may break the lock (BREAK), without knowing
- * whether the holder is alive: a later operation of that holder finds another word than it expects,
- * and is refused.
+ * content is consistent at any time, wherever a process dies. A holder can also keep the lock, by
+ * its number in the word, and make accesses under it; no initiator of the library does
+ * (mechanisms/locked/ has these operations). If the word of a held lock has not changed for
+ * a while, another initiator may break the lock (BREAK), without knowing whether the holder is
+ * alive: a later operation of that holder finds another word than it expects, and is refused.
  *
  * Shared words: the lock word is changed by compare-and-swap only (acquire and release; by any
  * holder). A slot is written by its holder, while it is not the last one that it committed
  * (relaxed, before the word's release), and read by all (relaxed, after the word's acquire). A
  * reader whose slot is overwritten meanwhile detects it by version or hash, and by the word, which
- * has changed. Where a device's atomic operations are not coherent with the processor's
- * (IBV_ATOMIC_HCA), all changes have to go through the device.
+ * has changed.
  */
 #ifndef RSK_LOCKED_H
 #define RSK_LOCKED_H
@@ -53,7 +52,7 @@ struct rsk_locked_slot {
 	uint64_t turn;
 	uint64_t joined; /* one bit per holder: it has joined */
 	uint64_t number; /* number of the operation, counted by its holder */
-	uint64_t result; /* what the operation returned (rsk_locked.old) */
+	uint64_t zero;
 	uint64_t own[RSK_LOCKED_SHARES];
 	/* Sums of own[] of all holders that have joined; limits; others. */
 	uint64_t shared[RSK_LOCKED_WORDS];
@@ -95,7 +94,8 @@ struct rsk_locker {
 	uint32_t holders;
 	uint32_t me;	 /* 1 .. holders */
 	uint64_t number; /* of the last operation */
-	bool known;	 /* @view is of this record */
+	/* @view is of this record: the next operation can be planned without a read. */
+	bool known;
 	struct rsk_locked_view view;
 };
 
@@ -103,14 +103,8 @@ enum rsk_locked_kind {
 	RSK_LOCKED_READ, /* reads the content into by->view.now */
 	/* Stores words[0 .. n) to shared[at ..), which must not be sums. */
 	RSK_LOCKED_WRITE,
-	/* Adds @value to shared[at], not a sum; @old: its former value. */
-	RSK_LOCKED_ADD,
-	/* Stores @value to shared[at], not a sum, if it is @expected; @old: its former value. */
-	RSK_LOCKED_SWAP,
 	/* Adds @delta to own[] and the sums: all of it, or nothing: -ENOSPC, -ERANGE. */
 	RSK_LOCKED_SHARE,
-	RSK_LOCKED_LOCK,   /* takes and keeps the lock */
-	RSK_LOCKED_UNLOCK, /* releases it; -ESTALE: it was broken */
 	/* Frees the lock if the word is still @expected, else -ESTALE. */
 	RSK_LOCKED_BREAK,
 	/* Joins with own[] of 0; releases what the same holder had before. */
@@ -121,9 +115,9 @@ enum rsk_locked_kind {
 };
 
 /*
- * One operation. Owned by the caller, borrowed from locked() until it is done.
+ * One operation. Owned by the caller, borrowed until it is done.
  *
- * Results, of locked() or of its completion: 0 (locked(): 1): done. -EBUSY: refused, another holder
+ * Results: 0 (rsk_shm_locked(): 1): done. -EBUSY: refused, another holder
  * had the lock or changed it at each of 1 + @retries tries; by->view.word tells which. -ENOSPC: a
  * sum would be above its limit; -ERANGE: an amount would be below 0; -ESTALE: this holder has not
  * joined (any more), or does not have the lock (any more). -EBADMSG: not a record, or a corrupt
@@ -133,16 +127,15 @@ enum rsk_locked_kind {
  */
 struct rsk_locked {
 	struct rsk_locker *by;
-	enum rsk_locked_kind kind;
+	uint32_t kind; /* enum rsk_locked_kind */
 	uint32_t retries;
 	uint32_t at, n;
-	uint32_t who; /* LEAVE */
-	uint64_t value, expected;
+	uint32_t who;	   /* LEAVE */
+	uint64_t expected; /* BREAK */
 	uint64_t words[RSK_LOCKED_WORDS - RSK_LOCKED_LIMIT];
 	int64_t delta[RSK_LOCKED_SHARES];
 	uint64_t number; /* 0: it is new */
-	/* Results: */
-	uint64_t old;
+	/* Result: */
 	uint32_t tries;
 };
 
@@ -169,22 +162,24 @@ void rsk_locker_init(struct rsk_locker *l, uint64_t off, uint32_t holders, uint3
 		     uint64_t number);
 
 /*
- * For fabrics. begin(): checks and numbers the operation; the record has to be within @bytes of
- * segment. Returns 0 or -EINVAL. load(): a checked view of the record at @record (shared memory, or
- * an image of it) as seen by op->by. Returns 0; -EAGAIN: it was changed meanwhile; -EBADMSG.
- * plan(): what the operation does to that view. Returns 1: @next; 0: it is done; -errno as above.
- * took(): @next was executed, and op->by updates its view. run(): all of it, by this processor.
- * None blocks or allocates; signal-safe if no handler uses the same locker.
+ * The steps of an operation. begin(): checks and numbers the operation; the record has to be within
+ * @bytes of segment. Returns 0 or -EINVAL. load(): a checked view of the record at @record (shared
+ * memory, or an image of it) as seen by op->by. Returns 0; -EAGAIN: it was changed meanwhile;
+ * -EBADMSG. plan(): what the operation does to that view. Returns 1: @next; 0: it is done; -errno
+ * as above. commit(): executes @next at a record in memory of this host. Returns 0, or -EAGAIN: it
+ * was changed meanwhile. took(): @next was executed, and op->by updates its view. run(): all of it,
+ * by this processor. None blocks or allocates; signal-safe if no handler uses the same locker.
  */
 int rsk_locked_begin(struct rsk_locked *op, uint64_t bytes);
 int rsk_locked_load(const void *record, const struct rsk_locked *op, struct rsk_locked_view *view);
-int rsk_locked_plan(struct rsk_locked *op, const struct rsk_locked_view *view,
+int rsk_locked_plan(const struct rsk_locked *op, const struct rsk_locked_view *view,
 		    struct rsk_locked_next *next);
 void rsk_locked_took(struct rsk_locked *op, const struct rsk_locked_next *next);
+int rsk_locked_commit(void *record, struct rsk_locked *op, const struct rsk_locked_next *next);
 int rsk_locked_run(void *record, struct rsk_locked *op);
 
-/* The op locked() where the window is the peer's memory (shm). */
-int rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
+/* begin() and run() at a record in the window of a rail of shm. Returns 1, or -errno. */
+int rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op);
 
 /*
  * Watches a lock that is held and does not change. @word: as last seen (by->view.word). Returns

@@ -32,8 +32,6 @@
 
 _Static_assert(RECORD_BYTES % RSK_LOCKED_HEAD_BYTES == 0, "records lie side by side");
 
-static const struct rsk_fabric_ops ops = { .locked = rsk_shm_locked };
-
 static struct rsk_port_table_head *head_of(const struct rsk_port_table *b)
 {
 	return (void *)b->rail.window;
@@ -48,8 +46,7 @@ static int map(struct rsk_port_table *b, int fd, uint32_t me)
 	if (rsk_sys_is_err(p))
 		return (int)(intptr_t)p;
 	rsk_sys_madvise(p, BYTES, MADV_DONTFORK);
-	*b = (struct rsk_port_table){ .rail = { .ops = &ops, .window = p, .window_bytes = BYTES },
-				      .me = me };
+	*b = (struct rsk_port_table){ .rail = { .window = p, .window_bytes = BYTES }, .me = me };
 	for (uint32_t i = 0; i < RSK_PORT_TABLE_PORTS; i++)
 		rsk_locker_init(&b->at[i], RSK_PORT_TABLE_RECORDS + i * RECORD_BYTES,
 				RSK_PORT_TABLE_HOLDERS, me, rsk_monotonic_ns());

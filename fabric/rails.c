@@ -326,22 +326,6 @@ static int rails_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len,
 	return one ? one->ops->get(one, off, dst, len, token) : -ENOTCONN;
 }
 
-static int rails_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
-			uint64_t *old, uint64_t token)
-{
-	struct rsk_rail *one = leader(rail);
-
-	return one ? one->ops->atomic(one, off, op, old, token) : -ENOTCONN;
-}
-
-static int rails_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token)
-{
-	struct rsk_rail *one = leader(rail);
-
-	return one ? one->ops->locked(one, op, token) : -ENOTCONN;
-}
-
-/* Answers of a rail that is no longer the lead are among the others'. */
 static int rails_poll(struct rsk_rail *rail, struct rsk_completion *done, int max)
 {
 	struct rsk_rails *rs = rail->priv;
@@ -385,8 +369,6 @@ static const struct rsk_fabric_ops rails_ops = {
 	.caps = RSK_FABRIC_RELIABLE,
 	.put = rails_put,
 	.get = rails_get,
-	.atomic = rails_atomic,
-	.locked = rails_locked,
 	.poll = rails_poll,
 	.due = rails_due,
 	.arrived = rails_arrived,

@@ -103,9 +103,7 @@ int rsk_reserve_run(struct rsk_reserve *r, struct rsk_rail *rail, uint64_t (*now
 		rc = rsk_reserve_next(r, rc, now_ns(), &issue);
 		if (rc <= 0)
 			return rc;
-		rc = rail->ops->locked(rail, issue, 0);
-		if (rc == 0)
-			return -EINVAL; /* not a fabric where operations are done at once */
+		rc = rsk_shm_locked(rail, issue);
 		if (rc > 0)
 			rc = 0;
 	}

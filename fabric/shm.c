@@ -13,7 +13,6 @@
 #include <rsock/sys.h>
 
 #include "doorbell.h"
-#include "locked.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -127,26 +126,6 @@ static int shm_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, u
 	return 1; /* done already */
 }
 
-static int shm_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
-		      uint64_t *old, uint64_t token)
-{
-	uint64_t *word;
-
-	(void)token;
-	if (off % sizeof(*word) || off >= rail->window_bytes ||
-	    sizeof(*word) > rail->window_bytes - off)
-		return -EINVAL;
-	word = (uint64_t *)(void *)(rail->window + off);
-	if (op->what == RSK_ATOMIC_ADD) {
-		*old = __atomic_fetch_add(word, op->value, __ATOMIC_SEQ_CST);
-		return 1;
-	}
-	*old = op->expected;
-	__atomic_compare_exchange_n(word, old, op->value, false, __ATOMIC_SEQ_CST,
-				    __ATOMIC_SEQ_CST);
-	return 1;
-}
-
 static int shm_poll(struct rsk_rail *rail, struct rsk_completion *done, int max)
 {
 	(void)rail;
@@ -174,8 +153,6 @@ const struct rsk_fabric_ops rsk_shm_ops = {
 	.name = "shm",
 	.caps = RSK_FABRIC_RELIABLE | RSK_FABRIC_DURABLE | RSK_FABRIC_SYNC,
 	.get = shm_get,
-	.atomic = shm_atomic,
-	.locked = rsk_shm_locked,
 	.poll = shm_poll,
 	.due = shm_due,
 	.notify = shm_notify,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * shm_locked.c - locked access (locked.h) to a record in memory of this host, executed by the
- * initiator itself. The shm fabric and the port table use it.
+ * initiator itself. The port table uses it.
  */
 #include <errno.h>
 #include <string.h>
@@ -29,30 +29,33 @@ static void stage(void *record, const struct rsk_locked_next *next)
 		__atomic_store_n(to + i, words[i], __ATOMIC_RELAXED);
 }
 
+int rsk_locked_commit(void *record, struct rsk_locked *op, const struct rsk_locked_next *next)
+{
+	uint64_t expected = next->from;
+
+	if (next->staged)
+		stage(record, next);
+	if (!__atomic_compare_exchange_n((uint64_t *)record, &expected, next->to, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		op->by->view.word = expected;
+		op->by->known = false;
+		return -EAGAIN;
+	}
+	rsk_locked_took(op, next);
+	return 0;
+}
+
 /* One try. Returns 0: done; -EAGAIN: the record was changed meanwhile; other -errno. */
 static int once(void *record, struct rsk_locked *op)
 {
 	struct rsk_locked_view *v = &op->by->view;
 	struct rsk_locked_next next = { .staged = false };
-	uint64_t expected;
 	int rc = rsk_locked_load(record, op, v);
 
 	op->by->known = rc == 0;
 	if (rc == 0)
 		rc = rsk_locked_plan(op, v, &next);
-	if (rc <= 0)
-		return rc;
-	if (next.staged)
-		stage(record, &next);
-	expected = next.from;
-	if (!__atomic_compare_exchange_n((uint64_t *)record, &expected, next.to, false,
-					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		v->word = expected;
-		op->by->known = false;
-		return -EAGAIN;
-	}
-	rsk_locked_took(op, &next);
-	return 0;
+	return rc <= 0 ? rc : rsk_locked_commit(record, op, &next);
 }
 
 int rsk_locked_run(void *record, struct rsk_locked *op)
@@ -69,11 +72,10 @@ int rsk_locked_run(void *record, struct rsk_locked *op)
 	}
 }
 
-int rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token)
+int rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op)
 {
 	int rc = rsk_locked_begin(op, rail->window_bytes);
 
-	(void)token;
 	if (rc == 0)
 		rc = rsk_locked_run(rail->window + op->by->off, op);
 	return rc < 0 ? rc : 1;

@@ -42,7 +42,7 @@
 
 #include "segment.h"
 
-#define RSK_VERBS_VERSION 5u
+#define RSK_VERBS_VERSION 6u
 /* Private data that an rdma_cm request carries. */
 #define RSK_VERBS_PRIVATE_BYTES 48u
 /* Of an indirect buffer; a slot of maximum size goes through it in pieces. */
@@ -101,7 +101,7 @@ struct rsk_verbs_counters {
 	_Atomic(uint64_t) completions; /* completions of receives */
 	_Atomic(uint64_t) events;      /* read from completion channels */
 	_Atomic(uint64_t) registered_bytes, register_failed;
-	_Atomic(uint64_t) reads, atomics; /* of the peer's memory */
+	_Atomic(uint64_t) reads; /* of the peer's memory */
 };
 
 /* What the process provides to the module: helpers and callbacks. */
@@ -244,22 +244,13 @@ struct rsk_verbs_module {
 	 * sets the maximum that this process registers, in bytes; 0: no limit of ours. A ring must
 	 * be accessible (rsk_seg_reach()).
 	 *
-	 * unreg_ring(): a write of the peer that is still under way would break the rail, so the
-	 * peer must first have closed the ring (set_ring), settled, and reported that. The
-	 * environment's RSK_VERBS_FAIL_REG=n makes n % of the calls that would register a ring of
-	 * ours fail with -ENOMEM; for tests. RSK_VERBS_ACK_TIMEOUT=n (14): 4.096 us * 2^n until a
-	 * packet is sent again, for machines that stall.
+	 * The environment's RSK_VERBS_FAIL_REG=n makes n % of the calls that would register a ring
+	 * of ours fail with -ENOMEM; for tests. RSK_VERBS_ACK_TIMEOUT=n (14): 4.096 us * 2^n until
+	 * a packet is sent again, for machines that stall.
 	 */
 	int (*reg_ctl)(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey);
 	int (*reg_ring)(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey);
-	void (*unreg_ring)(struct rsk_verbs_rail *r, uint32_t sid); /* and the window's */
 	void (*reg_limit)(struct rsk_verbs *v, uint64_t bytes);
-	/*
-	 * (progress) While up: the fabric's op locked may be called from here on; it needs 33 KiB
-	 * registered. Call it again after each up(); a second call does nothing. Returns 0;
-	 * -EOPNOTSUPP: the device has no atomic operations; -ENOMEM.
-	 */
-	int (*reg_locked)(struct rsk_verbs_rail *r);
 
 	/*
 	 * (progress) What the peer has registered, and how its ring of @sid is reached from now on.

@@ -21,11 +21,12 @@ CIRCLE, FOLDER = 4, 25
 LIBRARY = ("mapper/wire", "mapper/peer", "mapper/stats")
 SERVICE = ("mapper/pm", "mapper/host", "mapper/config", "mapper/policy", "mapper/local")
 PROGRAMS = (("preload", "stream", "fabric", *LIBRARY), ("fabric/verbs", "fabric"),
+            ("mechanisms", "stream", "fabric", "fabric/verbs", *LIBRARY),
             ("mapper/rsockd", *SERVICE, *LIBRARY, "fabric"),
             ("tools", *SERVICE, *LIBRARY))
-SPLIT = ("stream", "mapper/rsockd", "tools")  # including all of their layers
-# fabric/chaos*.c is only for the tests.
-APART = ("fabric/chaos.c", "fabric/chaos_locked.c")
+SPLIT = ("stream", "mapper/rsockd", "tools", "mechanisms")  # including all of their layers
+# fabric/chaos.c is only for the tests.
+APART = ("fabric/chaos.c",)
 
 
 def sources(build):

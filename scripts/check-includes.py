@@ -35,7 +35,7 @@ def main():
             owners.setdefault(path.name, set()).add(folder_of(path))
     errors = []
     for name, folders in owners.items():
-        if sum(f.split("/")[0] in ("fabric", "mapper", "stream", "preload")
+        if sum(f.split("/")[0] in ("fabric", "mapper", "stream", "preload", "mechanisms")
                and not f.startswith("mapper/rsockd") for f in folders) > 1:
             errors.append(f"{name}: in {', '.join(sorted(folders))}: which one is meant depends on "
                           f"flags")

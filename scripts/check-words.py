@@ -43,7 +43,8 @@ OLD = {
 # Where an old word means what the field means by it: word, files, and a pattern of the line.
 ALLOWED = (
     # a record
-    ("joined", r"fabric/(locked|port_table)|test/unit/test_locked|docs/adr/locked", r""),
+    ("joined",
+     r"fabric/(locked|port_table)|mechanisms/locked|test/unit/test_locked|docs/adr/locked", r""),
     # threads, lists of conditions
     ("joined", r"bench/|scripts/gen-docs|test/(app|differ|unit)/|mapper/policy/", r""),
     # of a network device

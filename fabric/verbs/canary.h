@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * canary.h - completion canaries: they detect an RDMA READ or atomic operation that the device
+ * canary.h - completion canaries: they detect an RDMA READ that the device
  * reports as done although no response was written. Used by post.c and fetch.c. Pure.
  *
  * Before a request is posted, its response buffer is filled with a pattern (a number of splitmix.h)

@@ -83,7 +83,6 @@ static int make(struct rsk_verbs *v, struct rsk_vdev *d)
 	d->depth = at_most(can.max_qp_wr, at_most(can.max_cqe, RSK_VERBS_DEPTH));
 	d->responder_resources = at_most(can.max_qp_rd_atom, RSK_VERBS_READS);
 	d->initiator_depth = at_most(can.max_qp_init_rd_atom, RSK_VERBS_READS);
-	d->atomics = can.atomic_cap != IBV_ATOMIC_NONE;
 	d->recv_channel = ibv_create_comp_channel(d->ctx);
 	d->send_channel = ibv_create_comp_channel(d->ctx);
 	if (!d->recv_channel || !d->send_channel)

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * fetch.c - operations on the peer's memory that return data: RDMA READ, and atomic operations on a
- * word. Called by streams through the table in put.c.
- *
- * A request that completes without a response (canary.h) may or may not have been executed. A READ
- * is then posted again. An atomic operation is not: it could be executed twice.
+ * fetch.c - reads of the peer's memory: RDMA READ. Called by streams through the table in put.c. A
+ * READ that completes without a response (canary.h) is posted again.
  */
 #include <errno.h>
 
@@ -54,33 +51,6 @@ int rsk_verbs_get(struct rsk_rail *rail, uint64_t off, void *dst, size_t len, ui
 	return rc;
 }
 
-int rsk_verbs_atomic(struct rsk_rail *rail, uint64_t off, const struct rsk_atomic *op,
-		     uint64_t *old, uint64_t token)
-{
-	struct rsk_verbs_rail *r = rail->priv;
-	struct rsk_quiet q;
-	struct rsk_remote_region at;
-	uint32_t rkey = 0;
-	int rc = rsk_remote_region_find(r->seg, off, sizeof(*old), &at);
-
-	if (rc < 0 || at.ring || off % sizeof(*old))
-		return -EINVAL;
-	q = rsk_quiet_begin();
-	pthread_mutex_lock(&r->lock);
-	rc = rsk_remote_region_key(r, &at, &rkey);
-	if (rc == 0 && !r->dev->atomics)
-		rc = -EOPNOTSUPP;
-	if (rc == 0)
-		rc = take_slot(r, old, sizeof(*old), token);
-	if (rc >= 0) {
-		r->read[rc].atomic = true;
-		rc = rsk_post_atomic(r, (uint32_t)rc, r->peer.segment + off, rkey, op);
-	}
-	pthread_mutex_unlock(&r->lock);
-	rsk_quiet_end(&q);
-	return rc;
-}
-
 /*
  * The response is missing. Returns true if the READ is posted again, now or later; false if it
  * completes with its status.
@@ -90,7 +60,7 @@ static bool asks_again(struct rsk_verbs_rail *r, uint32_t slot)
 	struct rsk_vread *rd = &r->read[slot];
 
 	rd->status = -EIO;
-	if (rd->atomic || !r->live || ++rd->asked >= RSK_CANARY_ASKS)
+	if (!r->live || ++rd->asked >= RSK_CANARY_ASKS)
 		return false;
 	if (!rsk_post_room(r, 1)) {
 		rd->asked--;
@@ -121,7 +91,6 @@ int rsk_verbs_fetched(struct rsk_rail *rail, struct rsk_completion *done, int ma
 		done[n++] = (struct rsk_completion){ .token = rd->token, .status = rd->status };
 		rd->state = RSK_READ_FREE;
 	}
-	n += rsk_locked_fetched(r, done + n, max - n);
 	if (!n && atomic_load(&r->err))
 		n = atomic_load(&r->err);
 	pthread_mutex_unlock(&r->lock);

@@ -101,8 +101,6 @@ static enum stop direct(struct rsk_verbs_rail *r, struct rsk_vstream *s, uint64_
 			     s->window ? s->window->lkey : 0, r->peer.segment + ring + off,
 			     s->rkey);
 		took(r, s, len);
-		/* The writes in the batch get their indexes when it is posted. */
-		s->used = r->posted + g->batch.n;
 		g->any = true;
 	}
 	return DONE;

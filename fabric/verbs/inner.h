@@ -5,7 +5,7 @@
  *
  * Calls go from the bottom of this list to the top, never back:
  *	state.c, rate_estimator.c, post.c, flush.c	post.h: a rail's first error, and sending
- *	locked.c, fetch.c, put.c			ops.h: the operations that streams call
+ *	fetch.c, put.c					ops.h: the operations that streams call
  *	poll.c, domain.c, contexts.c, dev.c		dev.h: receiving, and devices
  *	mr.c, rail.c					rail.h: rails
  *	events.c, device_addrs.c, cm.c, forked.c, module.c
@@ -34,7 +34,6 @@
 
 #include "canary.h"
 #include "indirect.h"
-#include "locked.h"
 #include "pending_writes.h"
 #include "verbs.h"
 #include "control_msgs.h"
@@ -53,7 +52,6 @@ _Static_assert(RSK_INDIRECT_WORD_BYTES == RSK_VERBS_MSG_BYTES, "a word is a word
 #define RSK_VERBS_WRITE_BYTES (256u << 10) /* maximum of one work request */
 #define RSK_VERBS_READS 16u		   /* READs in flight */
 #define RSK_VERBS_READ_BYTES RSK_MAILBOX_BYTES
-#define RSK_VERBS_LOCKED 2u /* locked accesses in flight */
 #define RSK_VERBS_FRESH 16u
 
 /* The data of an epoll event of work_fd. */
@@ -99,10 +97,8 @@ struct rsk_vdev {
 	uint32_t recvs;	   /* size of each receive queue */
 	uint32_t cq_rails; /* maximum of rails for each of @cqs */
 	uint32_t depth;
-	/* READs and atomic operations in flight on a queue pair: of the peer's, of ours */
+	/* READs in flight on a queue pair: of the peer's, of ours */
 	uint32_t responder_resources, initiator_depth;
-	/* The device supports atomic operations; they are atomic among themselves only */
-	bool atomics;
 	/* The device has gone; set by the progress thread under the lock */
 	_Atomic(bool) dead;
 	struct rsk_source async, send;
@@ -129,8 +125,6 @@ struct rsk_vstream {
 	uint32_t rkey;
 	/* Position after the stream's newest entry in the indirect buffer */
 	uint64_t indirect_to;
-	/* Send queue index of the last work request that reads the window */
-	uint64_t used;
 	struct ibv_mr *ring; /* progress thread: registration of our ring */
 	struct ibv_mr *window;
 };
@@ -155,16 +149,6 @@ struct rsk_sids {
 	uint32_t first, last, count;
 };
 
-/*
- * The buffers of a locked access: the image of the record that was read, the staged slot, and the
- * value that the compare-and-swap found.
- */
-struct rsk_vlocked_buffer {
-	_Alignas(64) uint8_t image[RSK_LOCKED_BYTES(RSK_LOCKED_HOLDERS)];
-	struct rsk_locked_slot stage;
-	uint64_t old;
-};
-
 /* Memory of a rail that is registered with its device. */
 struct rsk_vbuffers {
 	uint8_t in[RSK_INDIRECT_BYTES]; /* written by the peer */
@@ -182,9 +166,8 @@ struct rsk_vread {
 	uint64_t token;
 	void *dst;
 	uint32_t len;
-	bool atomic;
 	bool missing; /* the request completed without a response */
-	/* Of a READ: the key, for repeating it, and how often it was repeated */
+	/* The key, for repeating it, and how often it was repeated */
 	uint32_t rkey, asked;
 	uint64_t from;
 	uint64_t pattern; /* the completion canary in the response buffer */
@@ -206,27 +189,6 @@ struct rsk_rate_estimator {
 	/* Start of the current busy period (0: idle) and the value of @done then */
 	uint64_t mark_ns, mark;
 	uint64_t rate, rate_ns; /* bytes per second, and when it was measured */
-};
-
-/* A locked access in flight. Its states are those of a READ. */
-struct rsk_vlocked {
-	uint32_t state;
-	int status;
-	uint64_t token;
-	struct rsk_locked *op; /* borrowed */
-	uint32_t rkey;
-	bool swaps;  /* the chain contains a compare-and-swap to @next */
-	bool unsure; /* it is unknown whether a compare-and-swap was executed */
-	struct rsk_locked_next next;
-};
-
-/*
- * Deferred deregistration: a registration that is freed once send queue index @used has completed.
- */
-struct rsk_vgarbage {
-	struct rsk_vgarbage *next;
-	struct ibv_mr *mr;
-	uint64_t used;
 };
 
 enum rsk_vstate {
@@ -260,13 +222,6 @@ struct rsk_verbs_rail {
 	uint32_t mtu_bytes;
 	struct rsk_vbuffers *buf;
 	struct ibv_mr *in_mr, *out_mr;
-	/*
-	 * Array of RSK_VERBS_LOCKED, registered with the device on the first call of reg_locked().
-	 * Written under the lock.
-	 */
-	struct rsk_vlocked_buffer *locked_buf;
-	struct ibv_mr *locked_mr;
-	struct rsk_vgarbage *deferred_mrs; /* progress thread */
 
 	UT_hash_handle hh; /* dev->lock */
 	uint32_t qp_num;
@@ -314,7 +269,6 @@ struct rsk_verbs_rail {
 	struct rsk_control_msgs_out said;
 	struct rsk_vread read[RSK_VERBS_READS];
 	uint64_t patterns; /* state of rsk_splitmix_next() */
-	struct rsk_vlocked locked[RSK_VERBS_LOCKED];
 	uint32_t groups;
 	/* Allocated by the progress thread, freed with the rail */
 	_Atomic(struct rsk_vgroup *) group[];

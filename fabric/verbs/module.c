@@ -237,17 +237,12 @@ static void verbs_work(struct rsk_verbs *v)
 	 */
 	atomic_store(&v->room_heard, false);
 	for (struct rsk_verbs_rail *r = v->rails; r; r = r->next) {
-		uint64_t done;
-
 		pthread_mutex_lock(&r->lock);
 		r->in_work = true;
 		rsk_flush_lists(r);
 		r->in_work = false;
 		v->wants_room |= r->list[RSK_LIST_ROOM].count > 0 || r->said.sent < r->said.bytes;
-		done = r->done;
 		pthread_mutex_unlock(&r->lock);
-		if (r->deferred_mrs)
-			rsk_mr_deferred(r, done);
 	}
 	hear_peers(v);
 }
@@ -296,9 +291,7 @@ const struct rsk_verbs_module rsk_verbs_module = {
 	.rail_device = verbs_rail_device,
 	.reg_ctl = rsk_mr_ctl,
 	.reg_ring = rsk_mr_ring,
-	.unreg_ring = rsk_mr_unreg_ring,
 	.reg_limit = verbs_reg_limit,
-	.reg_locked = rsk_mr_locked,
 	.set_ctl = rsk_rail_set_ctl,
 	.set_ring = rsk_rail_set_ring,
 	.ring_way = rsk_rail_ring_way,

@@ -47,30 +47,11 @@ void rsk_mr_free(struct rsk_verbs *v, struct ibv_mr **mr)
 	*mr = NULL;
 }
 
-void rsk_mr_deferred(struct rsk_verbs_rail *r, uint64_t done)
-{
-	struct rsk_vgarbage **at = &r->deferred_mrs;
-
-	while (*at) {
-		struct rsk_vgarbage *g = *at;
-
-		if (g->used > done) {
-			at = &g->next;
-			continue;
-		}
-		*at = g->next;
-		rsk_mr_free(r->v, &g->mr);
-		free(g);
-	}
-}
-
 /* Frees everything registered: the rail moves to another device or ends. There is no queue pair. */
 void rsk_mr_drop_all(struct rsk_verbs_rail *r)
 {
-	rsk_mr_deferred(r, UINT64_MAX);
 	rsk_mr_free(r->v, &r->in_mr);
 	rsk_mr_free(r->v, &r->out_mr);
-	rsk_mr_free(r->v, &r->locked_mr);
 	for (uint32_t i = 0; i < r->groups; i++) {
 		struct rsk_vgroup *g = rsk_rail_has_group(r, i);
 
@@ -98,32 +79,6 @@ int rsk_mr_buffers(struct rsk_verbs_rail *r)
 	return rc;
 }
 
-int rsk_mr_locked(struct rsk_verbs_rail *r)
-{
-	size_t bytes = RSK_VERBS_LOCKED * sizeof(*r->locked_buf);
-	struct ibv_mr *mr;
-	void *buf = r->locked_buf;
-	int rc;
-
-	if (!r->dev)
-		return -ENOTCONN;
-	if (!r->dev->atomics)
-		return -EOPNOTSUPP;
-	if (r->locked_mr)
-		return 0;
-	if (!buf)
-		buf = rsk_sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-				   -1, 0);
-	if (rsk_sys_is_err(buf))
-		return -ENOMEM;
-	mr = rsk_mr_new(r, buf, bytes, IBV_ACCESS_LOCAL_WRITE, &rc);
-	pthread_mutex_lock(&r->lock);
-	r->locked_buf = buf;
-	r->locked_mr = mr;
-	pthread_mutex_unlock(&r->lock);
-	return rc;
-}
-
 int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey)
 {
 	struct rsk_vgroup *g = rsk_rail_group(r, group);
@@ -140,9 +95,7 @@ int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey)
 		n = r->seg->own.streams - first;
 	if (!g->ctl)
 		g->ctl = rsk_mr_new(r, rsk_seg_own_ctl(r->seg, first),
-				    n * sizeof(struct rsk_seg_ctl),
-				    PEER_MAY | (r->dev->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),
-				    &rc);
+				    n * sizeof(struct rsk_seg_ctl), PEER_MAY, &rc);
 	if (rc == 0)
 		*rkey = g->ctl->rkey;
 	return rc;
@@ -172,37 +125,8 @@ int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey)
 	}
 	if (!s->ring)
 		s->ring = rsk_mr_new(r, r->seg->rail.segment + rsk_seg_ring_off(&r->seg->own, sid),
-				     r->seg->own.ring_bytes,
-				     PEER_MAY | (r->dev->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),
-				     &rc);
+				     r->seg->own.ring_bytes, PEER_MAY, &rc);
 	if (rc == 0)
 		*rkey = s->ring->rkey;
 	return rc;
-}
-
-void rsk_mr_unreg_ring(struct rsk_verbs_rail *r, uint32_t sid)
-{
-	struct rsk_vstream *s = rsk_rail_stream(r, sid);
-	struct rsk_vgarbage *g;
-
-	if (!s)
-		return;
-	rsk_mr_free(r->v, &s->ring);
-	if (!s->window)
-		return;
-	pthread_mutex_lock(&r->lock);
-	g = calloc(1, sizeof(*g));
-	if (r->live && r->posted > r->done && s->used > r->done && g) {
-		/* Work requests in flight still read from it. */
-		g->mr = s->window;
-		g->used = s->used;
-		g->next = r->deferred_mrs;
-		r->deferred_mrs = g;
-		s->window = NULL;
-		g = NULL;
-	}
-	atomic_store(&s->way, RSK_VERBS_CLOSED);
-	pthread_mutex_unlock(&r->lock);
-	free(g);
-	rsk_mr_free(r->v, &s->window);
 }

@@ -14,7 +14,6 @@
 #include "post.h"
 
 #define READ_TAG (1ull << 63)
-#define LOCKED_TAG (1ull << 62)
 #define READ_SHIFT 48
 #define INDEX_MASK ((1ull << READ_SHIFT) - 1)
 
@@ -49,16 +48,6 @@ static void read_done(struct rsk_verbs_rail *r, uint32_t slot, int status)
 	rd->state = RSK_READ_DONE;
 }
 
-static void locked_done(struct rsk_verbs_rail *r, uint32_t slot, int status)
-{
-	struct rsk_vlocked *lk = &r->locked[slot];
-
-	if (lk->state != RSK_READ_POSTED)
-		return;
-	lk->status = status;
-	lk->state = RSK_READ_DONE;
-}
-
 void rsk_post_reap(struct rsk_verbs_rail *r)
 {
 	struct ibv_wc wc[16];
@@ -79,16 +68,11 @@ void rsk_post_reap(struct rsk_verbs_rail *r)
 			if (wc[i].wr_id & READ_TAG)
 				read_done(r, wc[i].wr_id >> READ_SHIFT & (RSK_VERBS_READS - 1),
 					  err);
-			if (wc[i].wr_id & LOCKED_TAG)
-				locked_done(r, wc[i].wr_id >> READ_SHIFT & (RSK_VERBS_LOCKED - 1),
-					    err);
 		}
 	} while (n == 16);
 	if (n < 0)
 		rsk_rail_fail(r, -EIO);
 }
-_Static_assert((RSK_VERBS_LOCKED & (RSK_VERBS_LOCKED - 1)) == 0,
-	       "a locked access's number in the id");
 _Static_assert((RSK_VERBS_READS & (RSK_VERBS_READS - 1)) == 0, "a read's number in the id");
 
 void rsk_post_arm(struct rsk_verbs_rail *r)
@@ -148,11 +132,6 @@ static int post(struct rsk_verbs_rail *r, struct ibv_send_wr *first)
 		RSK_COUNT(r->v, reads, 1);
 		return 0;
 	}
-	if (first->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
-	    first->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
-		RSK_COUNT(r->v, atomics, 1);
-		return 0;
-	}
 	RSK_COUNT(r->v, writes, n);
 	RSK_COUNT(r->v, write_bytes, bytes);
 	RSK_COUNT(r->v, inlined, inlined);
@@ -208,63 +187,27 @@ int rsk_post_fence(struct rsk_verbs_rail *r)
 	return post(r, &wr);
 }
 
-/* Posts a READ or an atomic operation whose response goes to @slot. */
-static int post_fetch(struct rsk_verbs_rail *r, struct ibv_send_wr *wr, uint32_t slot)
+int rsk_post_chain(struct rsk_verbs_rail *r, struct ibv_send_wr *first, uint32_t slot)
 {
-	struct rsk_vread *rd = &r->read[slot];
-	struct ibv_sge sge = { .addr = (uintptr_t)r->buf->read[slot],
-			       .length = r->read[slot].len,
-			       .lkey = r->out_mr->lkey };
-
-	rd->pattern = rsk_splitmix_next(&r->patterns);
-	rsk_canary_prepare(r->buf->read[slot], rd->len, rd->pattern);
-	wr->sg_list = &sge;
-	wr->num_sge = 1;
-	number(r, wr, true);
-	wr->wr_id |= READ_TAG | (uint64_t)slot << READ_SHIFT;
-	return post(r, wr);
+	for (struct ibv_send_wr *wr = first; wr; wr = wr->next) {
+		number(r, wr, !wr->next);
+		if (!wr->next)
+			wr->wr_id |= READ_TAG | (uint64_t)slot << READ_SHIFT;
+	}
+	return post(r, first);
 }
 
 int rsk_post_read(struct rsk_verbs_rail *r, uint32_t slot, uint64_t from, uint32_t rkey)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_READ };
+	struct rsk_vread *rd = &r->read[slot];
+	struct ibv_sge sge = { .addr = (uintptr_t)r->buf->read[slot],
+			       .length = rd->len,
+			       .lkey = r->out_mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ };
 
 	wr.wr.rdma.remote_addr = from;
 	wr.wr.rdma.rkey = rkey;
-	return post_fetch(r, &wr, slot);
-}
-
-int rsk_post_atomic(struct rsk_verbs_rail *r, uint32_t slot, uint64_t at, uint32_t rkey,
-		    const struct rsk_atomic *op)
-{
-	struct ibv_send_wr wr = { .opcode = op->what == RSK_ATOMIC_ADD ?
-						    IBV_WR_ATOMIC_FETCH_AND_ADD :
-						    IBV_WR_ATOMIC_CMP_AND_SWP };
-
-	wr.wr.atomic.remote_addr = at;
-	wr.wr.atomic.rkey = rkey;
-	wr.wr.atomic.compare_add = op->what == RSK_ATOMIC_ADD ? op->value : op->expected;
-	wr.wr.atomic.swap = op->value;
-	return post_fetch(r, &wr, slot);
-}
-
-int rsk_post_locked(struct rsk_verbs_rail *r, uint32_t slot, struct ibv_send_wr *first)
-{
-	struct ibv_send_wr *bad;
-	int rc;
-
-	for (struct ibv_send_wr *wr = first; wr; wr = wr->next) {
-		number(r, wr, !wr->next);
-		if (!wr->next)
-			wr->wr_id |= LOCKED_TAG | (uint64_t)slot << READ_SHIFT;
-		RSK_COUNT(r->v, writes, wr->opcode == IBV_WR_RDMA_WRITE);
-		RSK_COUNT(r->v, reads, wr->opcode == IBV_WR_RDMA_READ);
-		RSK_COUNT(r->v, atomics, wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP);
-	}
-	rc = ibv_post_send(r->qp, first, &bad);
-	if (rc) {
-		rsk_rail_fail(r, rc > 0 ? -rc : -EIO);
-		return -EIO;
-	}
-	return 0;
+	rd->pattern = rsk_splitmix_next(&r->patterns);
+	rsk_canary_prepare(r->buf->read[slot], rd->len, rd->pattern);
+	return rsk_post_chain(r, &wr, slot);
 }

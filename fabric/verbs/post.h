@@ -62,10 +62,8 @@ int rsk_post_last(struct rsk_verbs_rail *r, struct rsk_batch *b, uint32_t imm);
  */
 int rsk_post_fence(struct rsk_verbs_rail *r);
 int rsk_post_read(struct rsk_verbs_rail *r, uint32_t slot, uint64_t from, uint32_t rkey);
-int rsk_post_atomic(struct rsk_verbs_rail *r, uint32_t slot, uint64_t at, uint32_t rkey,
-		    const struct rsk_atomic *op);
-/* Posts the chain of a locked access. Only its last work request is signalled. */
-int rsk_post_locked(struct rsk_verbs_rail *r, uint32_t slot, struct ibv_send_wr *first);
+/* Posts work requests of which the last one, signalled, completes the read @slot. */
+int rsk_post_chain(struct rsk_verbs_rail *r, struct ibv_send_wr *first, uint32_t slot);
 void rsk_post_reap(struct rsk_verbs_rail *r);
 /* Requests an event for the next completion of any kind, then polls once more. */
 void rsk_post_arm(struct rsk_verbs_rail *r);

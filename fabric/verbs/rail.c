@@ -71,8 +71,6 @@ void rsk_rail_free(struct rsk_verbs_rail *r)
 		free(atomic_load(&r->group[i]));
 	rsk_control_msgs_free(&r->said);
 	rsk_sys_munmap(r->buf, sizeof(*r->buf));
-	if (r->locked_buf)
-		rsk_sys_munmap(r->locked_buf, RSK_VERBS_LOCKED * sizeof(*r->locked_buf));
 	pthread_mutex_destroy(&r->lock);
 	pthread_mutex_destroy(&r->in_lock);
 	free(r);
@@ -209,7 +207,6 @@ static void forget(struct rsk_verbs_rail *r)
 			r->read[i].state = RSK_READ_DONE;
 			r->read[i].status = -EPIPE;
 		}
-	rsk_locked_forget(r);
 	for (uint32_t i = 0; i < r->groups; i++) {
 		struct rsk_vgroup *g = rsk_rail_has_group(r, i);
 
@@ -226,7 +223,7 @@ static void forget(struct rsk_verbs_rail *r)
 			s->listed = 0;
 			s->fresh = s->arrival = false;
 			s->last = 0;
-			s->indirect_to = s->used = 0;
+			s->indirect_to = 0;
 		}
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -252,7 +249,6 @@ void rsk_rail_break(struct rsk_verbs_rail *r)
 		ibv_destroy_cq(r->cq);
 		r->cq = NULL;
 	}
-	rsk_mr_deferred(r, UINT64_MAX);
 	if (r->id)
 		rdma_destroy_id(r->id);
 	r->id = NULL;

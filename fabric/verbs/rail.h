@@ -13,12 +13,9 @@
 struct ibv_mr *rsk_mr_new(struct rsk_verbs_rail *r, void *at, size_t bytes, int access, int *rc);
 void rsk_mr_free(struct rsk_verbs *v, struct ibv_mr **mr);
 void rsk_mr_drop_all(struct rsk_verbs_rail *r);
-void rsk_mr_deferred(struct rsk_verbs_rail *r, uint64_t done);
 int rsk_mr_buffers(struct rsk_verbs_rail *r);
-int rsk_mr_locked(struct rsk_verbs_rail *r);
 int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey);
 int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey);
-void rsk_mr_unreg_ring(struct rsk_verbs_rail *r, uint32_t sid);
 
 /* ---- rail.c (progress thread) ---- */
 struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, struct rsk_rail *rail,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "locked_kinds.h"
 #include "locked_slots.h"
 #include "reserve.h"
 
@@ -50,13 +51,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				  .at = in.at,
 				  .n = in.n,
 				  .retries = in.retries,
-				  .value = in.value,
+				  .words = { in.value },
 				  .expected = in.expected };
 	memcpy(op.delta, in.delta, sizeof(op.delta));
 	memcpy(&was, record, sizeof(was));
-	rc = rsk_locked_begin(&op, BYTES);
+	rc = rsk_locked_kinds_begin(&op, BYTES);
 	if (rc == 0) {
-		rc = rsk_locked_run(record, &op);
+		rc = rsk_locked_kinds_run(record, &op);
 		memcpy(&is, record, sizeof(is));
 		if (rc < 0 && is != was)
 			abort(); /* refused, but something was changed */

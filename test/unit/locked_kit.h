@@ -11,17 +11,16 @@
 #include <string.h>
 
 #include "dice.h"
+#include "locked_kinds.h"
 #include "reserve.h"
 
 #define KIT_RETRIES 3u
 #define KIT_BREAK_NS 1000u
 
 /* A rail on shm without a link: the window is the record's memory itself. */
-static inline void kit_rail(struct rsk_rail *rail, const struct rsk_fabric_ops *ops, void *record,
-			    uint64_t bytes)
+static inline void kit_rail(struct rsk_rail *rail, void *record, uint64_t bytes)
 {
 	memset(rail, 0, sizeof(*rail));
-	rail->ops = ops;
 	rail->window = rail->segment = record;
 	rail->window_bytes = rail->segment_bytes = bytes;
 }

@@ -4,7 +4,6 @@
  * refusals, broken locks, damaged records.
  */
 #include "locked_kit.h"
-#include "shm.h"
 
 #define HOLDERS 4u
 #define BYTES RSK_LOCKED_BYTES(HOLDERS)
@@ -15,13 +14,13 @@ static struct rsk_locker at[HOLDERS + 1]; /* indexed by number */
 
 static int issue(struct rsk_locked *op)
 {
-	int rc = rail.ops->locked(&rail, op, 0);
+	int rc = rsk_locked_kinds_shm(&rail, op);
 
 	cr_assert_neq(rc, 0, "done at once, or refused");
 	return rc > 0 ? 0 : rc;
 }
 
-static int simple(uint32_t me, enum rsk_locked_kind kind)
+static int simple(uint32_t me, uint32_t kind)
 {
 	struct rsk_locked op = { .by = &at[me], .kind = kind };
 
@@ -40,11 +39,11 @@ static int share(uint32_t me, int64_t bps, int64_t sessions, int64_t maps)
 static int add(uint32_t me, uint64_t value, uint64_t *old)
 {
 	struct rsk_locked op = {
-		.by = &at[me], .kind = RSK_LOCKED_ADD, .at = RSK_LOCKED_FREE, .value = value
+		.by = &at[me], .kind = RSK_LOCKED_ADD, .at = RSK_LOCKED_FREE, .words = { value }
 	};
 	int rc = issue(&op);
 
-	*old = op.old;
+	*old = rsk_locked_kinds_old(&op);
 	return rc;
 }
 
@@ -53,7 +52,7 @@ static void begin(void)
 	static const uint64_t limit[] = { 1000, 10, UINT64_MAX };
 
 	rsk_locked_init(memory, HOLDERS, limit);
-	kit_rail(&rail, &rsk_shm_ops, memory, BYTES);
+	kit_rail(&rail, memory, BYTES);
 	for (uint32_t h = 1; h <= HOLDERS; h++) {
 		rsk_locker_init(&at[h], 0, HOLDERS, h, h * 1000000ull);
 		cr_assert_eq(simple(h, RSK_LOCKED_JOIN), 0);
@@ -85,12 +84,12 @@ Test(locked, each_kind)
 				  .kind = RSK_LOCKED_SWAP,
 				  .at = RSK_LOCKED_FREE,
 				  .expected = 42,
-				  .value = 50 };
+				  .words = { 50 } };
 	cr_assert_eq(issue(&op), 0);
-	cr_assert_eq(op.old, 42);
+	cr_assert_eq(rsk_locked_kinds_old(&op), 42);
 	op.number = 0;
 	cr_assert_eq(issue(&op), 0, "not expected is not refused");
-	cr_assert_eq(op.old, 50);
+	cr_assert_eq(rsk_locked_kinds_old(&op), 50);
 	cr_assert_eq(share(1, 1500, 1, 0), 0);
 	cr_assert_eq(simple(2, RSK_LOCKED_READ), 0);
 	cr_assert_arr_eq(at[2].view.now.shared, ((uint64_t[]){ 1500, 1, 0, 2000, 20, 30, 50 }), 56);
@@ -125,7 +124,7 @@ Test(locked, refused_neither_accesses_nor_unlocks)
 
 	cr_assert_eq(simple(1, RSK_LOCKED_LOCK), 0);
 	memcpy(was, memory, BYTES);
-	for (uint32_t kind = 0; kind < RSK_LOCKED_KINDS; kind++) {
+	for (uint32_t kind = 0; kind < RSK_LOCKED_ALL_KINDS; kind++) {
 		struct rsk_locked op = {
 			.by = &at[2], .kind = kind, .at = 3, .n = 1, .who = 1, .retries = 5
 		};
@@ -192,15 +191,15 @@ Test(locked, a_lock_that_moves_is_not_overdue)
 Test(locked, a_broken_holders_late_access_changes_nothing)
 {
 	struct rsk_locked late = {
-		.by = &at[1], .kind = RSK_LOCKED_ADD, .at = RSK_LOCKED_FREE, .value = 1
+		.by = &at[1], .kind = RSK_LOCKED_ADD, .at = RSK_LOCKED_FREE, .words = { 1 }
 	};
 	struct rsk_locked_next next;
 	uint64_t seen;
 	struct rsk_locked br = { .by = &at[2], .kind = RSK_LOCKED_BREAK };
 
 	cr_assert_eq(simple(1, RSK_LOCKED_LOCK), 0);
-	cr_assert_eq(rsk_locked_begin(&late, BYTES), 0);
-	cr_assert_eq(rsk_locked_plan(&late, &at[1].view, &next), 1);
+	cr_assert_eq(rsk_locked_kinds_begin(&late, BYTES), 0);
+	cr_assert_eq(rsk_locked_kinds_plan(&late, &at[1].view, &next), 1);
 	br.expected = at[1].view.word;
 	cr_assert_eq(issue(&br), 0);
 	for (int i = 0; i < 2; i++) {
@@ -244,7 +243,7 @@ Test(locked, who_dies_leaves_what_it_had_to_be_given_back)
 Test(locked, issued_again_is_done_once)
 {
 	struct rsk_locked op = {
-		.by = &at[3], .kind = RSK_LOCKED_ADD, .at = RSK_LOCKED_FREE, .value = 5
+		.by = &at[3], .kind = RSK_LOCKED_ADD, .at = RSK_LOCKED_FREE, .words = { 5 }
 	};
 	struct rsk_locked take = { .by = &at[2], .kind = RSK_LOCKED_SHARE, .delta = { 9, 1, 0 } };
 	uint64_t old;
@@ -254,7 +253,7 @@ Test(locked, issued_again_is_done_once)
 	cr_assert_eq(add(1, 100, &old), 0);
 	for (int i = 0; i < 3; i++) {
 		cr_assert_eq(issue(&op), 0);
-		cr_assert_eq(op.old, 0, "as it was then");
+		cr_assert_eq(rsk_locked_kinds_old(&op), 0, "as it was then");
 		cr_assert_eq(issue(&take), 0);
 	}
 	cr_assert_eq(at[2].view.now.shared[0], 9);
@@ -339,7 +338,7 @@ Test(locked, arguments)
 	cr_assert_eq(issue(&op), -EINVAL);
 	op.n = 0;
 	cr_assert_eq(issue(&op), -EINVAL);
-	op = (struct rsk_locked){ .by = &at[1], .kind = RSK_LOCKED_KINDS };
+	op = (struct rsk_locked){ .by = &at[1], .kind = RSK_LOCKED_ALL_KINDS };
 	cr_assert_eq(issue(&op), -EINVAL);
 	op = (struct rsk_locked){ .by = &at[1], .kind = RSK_LOCKED_LEAVE };
 	cr_assert_eq(issue(&op), -EINVAL);

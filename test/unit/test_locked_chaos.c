@@ -6,7 +6,7 @@
  * with the record at the end: nothing is lost, nothing counted twice, and the limit is never
  * exceeded.
  */
-#include "chaos.h"
+#include "chaos_locked.h"
 #include "locked_kit.h"
 
 #define HOSTS 6u
@@ -60,8 +60,8 @@ static uint64_t below(struct world *w, uint64_t n)
 static int local(struct world *w, struct rsk_locker *by, struct rsk_locked op)
 {
 	op.by = by;
-	cr_assert_eq(rsk_locked_begin(&op, BYTES), 0);
-	return rsk_locked_run(w->record, &op);
+	cr_assert_eq(rsk_locked_kinds_begin(&op, BYTES), 0);
+	return rsk_locked_kinds_run(w->record, &op);
 }
 
 static void plan(struct world *w, struct host *h)
@@ -141,7 +141,7 @@ static void turn(struct world *w, struct host *h)
 		finished(w, h, rc);
 		return;
 	}
-	rc = h->chaos.rail.ops->locked(&h->chaos.rail, op, 1);
+	rc = rsk_chaos_locked(&h->chaos.rail, op, 1);
 	if (rc == -ENETDOWN)
 		return; /* the poll reports it */
 	cr_assert_eq(rc, 0);
@@ -315,23 +315,23 @@ Test(locked_chaos, one_round_trip)
 	static struct world w;
 	static const struct rsk_chaos_config slow = { .ppm = { [RSK_CHAOS_DELAY] = 1000000 },
 						      .delay_steps = 1 };
-	const enum rsk_locked_kind one[] = { RSK_LOCKED_ADD },
-				   three[] = { RSK_LOCKED_LOCK, RSK_LOCKED_ADD, RSK_LOCKED_UNLOCK };
+	const uint32_t one[] = { RSK_LOCKED_ADD },
+		       three[] = { RSK_LOCKED_LOCK, RSK_LOCKED_ADD, RSK_LOCKED_UNLOCK };
 	uint64_t took[2] = { 0 };
 
 	open_world(&w, &slow, 1);
 	for (int way = 0; way < 2; way++) {
-		const enum rsk_locked_kind *kinds = way ? three : one;
+		const uint32_t *kinds = way ? three : one;
 
 		for (int i = way ? 0 : -1; i < (way ? 3 : 1); i++) {
 			struct host *h = &w.host[0];
 			struct rsk_locked op = { .by = &h->by,
 						 .kind = i < 0 ? RSK_LOCKED_JOIN : kinds[i],
 						 .at = RSK_LOCKED_FREE,
-						 .value = 1 };
+						 .words = { 1 } };
 			struct rsk_completion done;
 
-			cr_assert_eq(h->chaos.rail.ops->locked(&h->chaos.rail, &op, 9), 0);
+			cr_assert_eq(rsk_chaos_locked(&h->chaos.rail, &op, 9), 0);
 			while (!h->chaos.rail.ops->poll(&h->chaos.rail, &done, 1)) {
 				rsk_chaos_step(&h->chaos);
 				took[way] += i >= 0;

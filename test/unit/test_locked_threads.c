@@ -14,7 +14,6 @@
 
 #include "crowd.h"
 #include "locked_kit.h"
-#include "shm.h"
 
 #define HOLDERS (CROWD + 1)
 #define OWNER HOLDERS
@@ -40,7 +39,7 @@ static void set(void)
 		     0);
 	cr_assert_neq(stage, MAP_FAILED);
 	rsk_locked_init(stage->record, HOLDERS, limit);
-	kit_rail(&stage->rail, &rsk_shm_ops, stage->record, BYTES);
+	kit_rail(&stage->rail, stage->record, BYTES);
 }
 
 static void end(void)
@@ -83,7 +82,7 @@ static void *takes_and_gives(void *arg)
 		return (void *)"join";
 	for (int i = 0; i < 4000; i++) {
 		struct rsk_locked op = {
-			.by = &by, .kind = RSK_LOCKED_ADD, .at = RSK_LOCKED_FREE, .value = me
+			.by = &by, .kind = RSK_LOCKED_ADD, .at = RSK_LOCKED_FREE, .words = { me }
 		};
 		int rc;
 
@@ -96,7 +95,7 @@ static void *takes_and_gives(void *arg)
 		if (rc < 0)
 			return (void *)"take";
 		do
-			rc = stage->rail.ops->locked(&stage->rail, &op, 0);
+			rc = rsk_locked_kinds_shm(&stage->rail, &op);
 		while (rc == -EBUSY);
 		if (rc != 1)
 			return (void *)"add";
@@ -152,7 +151,7 @@ static void child(uint32_t me, bool sleeps)
 		if (sleeps && n > 50) {
 			struct rsk_locked lock = { .by = &by, .kind = RSK_LOCKED_LOCK };
 
-			if (stage->rail.ops->locked(&stage->rail, &lock, 0) == 1) {
+			if (rsk_locked_kinds_shm(&stage->rail, &lock) == 1) {
 				atomic_store(&stage->asleep, 1);
 				for (;;)
 					pause();

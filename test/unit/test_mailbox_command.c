@@ -139,7 +139,8 @@ Test(mailbox_command, commands_that_cannot_be)
 		o.c.number = len + 1;
 		cr_assert_eq(rsk_mailbox_publish(&b.box, RSK_MAILBOX_DATA, &o, len), 0);
 		cr_assert_eq(obtain(&b, &view), 1);
-		cr_assert_eq(rsk_mailbox_command_accept(&p, &view), can ? 0 : -EBADMSG, "length %u", len);
+		cr_assert_eq(rsk_mailbox_command_accept(&p, &view), can ? 0 : -EBADMSG, "length %u",
+			     len);
 		cr_assert_eq(rsk_mailbox_command_due(&p, 0), can ? 1 : 0);
 	}
 	o.c.number = 100;

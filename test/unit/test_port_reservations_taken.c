@@ -11,16 +11,16 @@
 static bool busy;     /* for processes that are not the owner */
 static uint32_t done; /* changes by those */
 
-int __real_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
-int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
+int __real_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op);
+int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op);
 
-int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token)
+int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op)
 {
 	int rc;
 
 	if (busy && op->by->me != RSK_PORT_TABLE_OWNER)
 		return -EBUSY;
-	rc = __real_rsk_shm_locked(rail, op, token);
+	rc = __real_rsk_shm_locked(rail, op);
 	done += rc > 0 && op->kind == RSK_LOCKED_SHARE;
 	return rc;
 }

@@ -3,6 +3,7 @@
  * test_port_table.c - tests the port table from its owner's and the processes' side: alone, under
  * contention, with processes killed anywhere, and with one that corrupts it.
  */
+#include "locked_kinds.h"
 #include "port_table.h"
 
 #include <criterion/criterion.h>
@@ -278,7 +279,7 @@ Test(port_table, a_lock_is_broken, .init = set, .fini = end)
 	cr_assert_eq(rsk_port_table_open(&owner, 1), 0);
 	room(1, 2);
 	cr_assert_eq(rsk_port_table_take(&a, 1, one), 0);
-	cr_assert_eq(a.rail.ops->locked(&a.rail, &op, 0), 1);
+	cr_assert_eq(rsk_locked_kinds_shm(&a.rail, &op), 1);
 	cr_assert_eq(rsk_port_table_take(&b, 1, one), 0);
 	cr_assert_eq(figures(1).reserved[RSK_RESERVE_SESSIONS], 2);
 	rsk_port_table_detach(&a);

@@ -59,13 +59,13 @@ static uint32_t tried; /* number of such operations, each attempt counted */
 #define BUSY(kind) (1u << RSK_LOCKED_##kind)
 #define ALL UINT32_MAX
 
-int __real_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
-int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token);
+int __real_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op);
+int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op);
 
-int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token)
+int __wrap_rsk_shm_locked(struct rsk_rail *rail, struct rsk_locked *op)
 {
 	if (op->by->me != RSK_PORT_TABLE_OWNER || !(busy & 1u << op->kind))
-		return __real_rsk_shm_locked(rail, op, token);
+		return __real_rsk_shm_locked(rail, op);
 	tried++;
 	return -EBUSY;
 }

@@ -289,6 +289,7 @@ void pair_load(struct pair *p)
 	if (!lib)
 		PAIR_FAIL("%s", dlerror());
 	p->m = dlsym(lib, "rsk_verbs_module");
+	p->mech = dlsym(lib, "rsk_mech_verbs");
 	if (!p->m || p->m->version != RSK_VERBS_VERSION)
 		PAIR_FAIL("no module");
 	p->call_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

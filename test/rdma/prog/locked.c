@@ -35,6 +35,7 @@ struct initiator {
 	struct rsk_locker by;
 	struct rsk_reserve todo;
 	struct rsk_rail *rail;
+	const struct rsk_mech_verbs *mech;
 	enum turn turn;
 	bool under_way, ended;
 	uint64_t adds, taken, refused, busy;
@@ -60,7 +61,7 @@ static void begin_turn(struct initiator *in)
 						   .kind = RSK_LOCKED_ADD,
 						   .retries = RETRIES,
 						   .at = RSK_LOCKED_FREE,
-						   .value = 1 };
+						   .words = { 1 } };
 	}
 }
 
@@ -91,7 +92,7 @@ static void step(struct initiator *in, int rc, bool last)
 			return;
 		rc = rsk_reserve_next(&in->todo, -EAGAIN, rsk_monotonic_ns(), &op);
 	}
-	rc = in->rail->ops->locked(in->rail, op, in->by.me - 1);
+	rc = in->mech->locked(in->rail, op, in->by.me - 1);
 	if (rc < 0 && rc != -EAGAIN)
 		PAIR_FAIL("locked: %s", strerror(-rc));
 	in->under_way = rc == 0;
@@ -130,8 +131,9 @@ static void reserve_all(struct pair *p)
 	bool going = true;
 
 	for (uint32_t l = 0; l < PAIR_LINKS; l++)
-		EXPECT(p->m->reg_locked(p->link[l].rail), 0);
+		EXPECT(p->mech->reg_locked(p->link[l].rail), 0);
 	for (uint32_t i = 0; i < INITIATORS; i++) {
+		all[i].mech = p->mech;
 		all[i].rail = &p->link[i % PAIR_LINKS].seg.rail;
 		rsk_locker_init(&all[i].by, rsk_seg_ring_off(&p->link[0].seg.peer, 0) + OFF,
 				HOLDERS, i + 1, rsk_monotonic_ns());
@@ -162,7 +164,7 @@ static int alone(struct initiator *in, struct rsk_locked op)
 	int n;
 
 	op.by = &in->by;
-	n = in->rail->ops->locked(in->rail, &op, 0);
+	n = in->mech->locked(in->rail, &op, 0);
 	if (n < 0)
 		return n;
 	while ((n = in->rail->ops->poll(in->rail, &done, 1)) == 0)
@@ -179,7 +181,7 @@ static void refusals(void)
 				read = { .kind = RSK_LOCKED_READ, .retries = RETRIES },
 				add = { .kind = RSK_LOCKED_ADD,
 					.at = RSK_LOCKED_FREE,
-					.value = 1000,
+					.words = { 1000 },
 					.retries = 2 };
 	struct rsk_locked_view was;
 	struct rsk_locked *op;
@@ -232,9 +234,10 @@ static void initiate(struct pair *p)
 		if (now->shared[i])
 			PAIR_FAIL("measure %u: %llu are left", i,
 				  (unsigned long long)now->shared[i]);
-	printf("{\"adds\": %llu, \"taken\": %llu, \"refused\": %llu, \"busy\": %llu}\n",
+	printf("{\"adds\": %llu, \"taken\": %llu, \"refused\": %llu, \"busy\": %llu, "
+	       "\"atomics\": %llu}\n",
 	       (unsigned long long)adds, (unsigned long long)taken, (unsigned long long)refused,
-	       (unsigned long long)busy);
+	       (unsigned long long)busy, (unsigned long long)p->mech->atomics());
 }
 
 /* Maps the same memory as the first ring of both links; it holds the record. */
@@ -263,6 +266,8 @@ void pair_locked(struct pair *p, const struct rsk_verbs_addr *from)
 	uint8_t *record = p->server ? share_rings(p) : NULL;
 	struct rsk_locked_view v;
 
+	if (!p->mech)
+		PAIR_FAIL("RSOCK_VERBS is not librsock-verbs-mech.so");
 	for (uint32_t i = 0; i < PAIR_LINKS; i++)
 		pair_bring_up(&p->link[i], from);
 	if (!p->server)
@@ -270,7 +275,9 @@ void pair_locked(struct pair *p, const struct rsk_verbs_addr *from)
 	pair_rendezvous(p, 'e');
 	if (p->server) {
 		EXPECT(rsk_locked_validate(record, HOLDERS, &v), 0);
-		printf("{\"versions\": %llu}\n", (unsigned long long)rsk_locked_version(v.word));
+		printf("{\"versions\": %llu, \"atomics\": %llu}\n",
+		       (unsigned long long)rsk_locked_version(v.word),
+		       (unsigned long long)p->mech->atomics());
 	}
 	pair_rendezvous(p, 'w');
 }

@@ -17,8 +17,7 @@
  *		  says why and ends; it sends probes
  *	fork	  as hold; the client also has a child, which calls the module's forked() and
  *		  outlives the client
- *	read	  RDMA READs of the peer's control words, and atomic operations on a word of
- *		  each stream
+ *	read	  RDMA READs of the peer's control words
  *	mailboxes each end obtains by READ messages that the other end's threads change all
  *		  the time (mailboxes.c)
  *	locked	  locked accesses of several initiators to one record, over both links
@@ -270,55 +269,6 @@ static void hold(struct pair *p, const struct rsk_verbs_addr *from)
 	       (unsigned long long)(rsk_monotonic_ns() - begun) / 1000000);
 }
 
-static void await(struct rsk_rail *rail, uint32_t n)
-{
-	uint64_t until = rsk_monotonic_ns() + 10000000000ull;
-	struct rsk_completion done;
-
-	while (n) {
-		int rc = rail->ops->poll(rail, &done, 1);
-
-		if (rc < 0 || (rc && done.status) || rsk_monotonic_ns() > until)
-			PAIR_FAIL("%u atomics are left: %d", n, rc);
-		n -= (uint32_t)rc;
-	}
-}
-
-/*
- * Several additions are under way at once: each must have seen what the ones before it left. Then
- * two swaps, of which the second one must not be done.
- */
-static void change_word(struct pair_link *l, uint64_t off)
-{
-	struct rsk_rail *rail = &l->seg.rail;
-	const struct rsk_atomic add = { .what = RSK_ATOMIC_ADD, .value = 5 };
-	struct rsk_atomic swap = { .what = RSK_ATOMIC_SWAP, .value = 1000 };
-	uint64_t old[8], first;
-	int rc;
-
-	for (uint32_t i = 0; i < 8; i++)
-		if (rail->ops->atomic(rail, off, &add, &old[i], i) != 0)
-			PAIR_FAIL("add %u", i);
-	await(rail, 8);
-	first = old[0];
-	for (uint32_t i = 0; i < 8; i++)
-		if (old[i] != first + 5 * i)
-			PAIR_FAIL("add %u saw %llu of %llu", i, (unsigned long long)old[i],
-				  (unsigned long long)first);
-	swap.expected = first + 40;
-	for (uint32_t i = 0; i < 2; i++) {
-		rc = rail->ops->atomic(rail, off, &swap, &old[i], i);
-		if (rc < 0)
-			PAIR_FAIL("swap: %d", rc);
-		await(rail, 1);
-	}
-	if (old[0] != first + 40 || old[1] != 1000)
-		PAIR_FAIL("swaps saw %llu and %llu", (unsigned long long)old[0],
-			  (unsigned long long)old[1]);
-	if (rail->ops->atomic(rail, off + 4, &add, old, 0) != -EINVAL)
-		PAIR_FAIL("a word that is not aligned");
-}
-
 static void read_words(struct pair *p, const struct rsk_verbs_addr *from)
 {
 	struct pair_link *l = &p->link[0];
@@ -351,8 +301,6 @@ static void read_words(struct pair *p, const struct rsk_verbs_addr *from)
 		    m.pos != i)
 			PAIR_FAIL("READ %u: %d, status %d", i, rc, done.status);
 	}
-	for (uint32_t i = 0; i < p->plan.streams; i++)
-		change_word(l, rsk_seg_ctl_off(i) + offsetof(struct rsk_seg_ctl, consumed));
 	pair_rendezvous(p, 'e');
 }
 
@@ -386,7 +334,6 @@ static void report(struct pair *p)
 	SAY(registered_bytes);
 	SAY(register_failed);
 	SAY(reads);
-	SAY(atomics);
 	printf("}\n");
 	if (p->woken_late)
 		PAIR_FAIL("%llu lost wake-ups", (unsigned long long)p->woken_late);

@@ -15,6 +15,7 @@
 #include <rsock/clock.h>
 
 #include "control_word.h"
+#include "mech_verbs.h"
 #include "ring.h"
 #include "segment.h"
 #include "verbs.h"
@@ -67,6 +68,8 @@ struct pair_link {
 
 struct pair {
 	const struct rsk_verbs_module *m;
+	/* Of librsock-verbs-mech.so; librsock-verbs.so has none. */
+	const struct rsk_mech_verbs *mech;
 	struct rsk_verbs *v;
 	struct pair_plan plan;
 	struct pair_link link[PAIR_LINKS];

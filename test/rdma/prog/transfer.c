@@ -346,7 +346,7 @@ static bool answer(struct end *e, uint64_t *cpu)
 			tell(e, valid ? VALID : INVALID, rkey);
 			continue;
 		}
-		m->unreg_ring(e->l->rail, 0);
+		e->l->p->mech->unreg_ring(e->l->rail, 0);
 		tell(e, RELEASED, rsk_time_ns(CLOCK_PROCESS_CPUTIME_ID) - *cpu);
 		*cpu = rsk_time_ns(CLOCK_PROCESS_CPUTIME_ID);
 		e->number++;
@@ -371,6 +371,8 @@ void pair_transfers(struct pair *p, const struct rsk_verbs_addr *from)
 	uint32_t methods = (uint32_t)strlen(p->plan.methods);
 	uint64_t until;
 
+	if (!p->mech)
+		PAIR_FAIL("RSOCK_VERBS is not librsock-verbs-mech.so");
 	p->plan.streams = 1;
 	p->plan.way = 'i'; /* no ring is registered beforehand */
 	pair_bring_up(e.l, from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * chaos_locked.c - locked access on the fabric for tests; chaos.c calls it. Requests and answers
+ * chaos_locked.c - locked access on the fabric for tests (chaos_locked.h). Requests and answers
  * travel as messages that can be late, lost, duplicated and, where they are not reliable, corrupted
  * (and so dropped). As with a reliable queue pair, the initiator repeats what was not answered, and
  * the target executes requests in order and once, tries a lock that is held once per step, and
@@ -10,8 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "chaos.h"
-#include "locked.h"
+#include "chaos_locked.h"
 
 /* Added to the longest ordinary round trip. */
 #define REPEAT_STEPS 8u
@@ -94,45 +93,13 @@ static void ask(struct rsk_chaos *c, struct order *o)
 	say(c, o->sequence, false);
 }
 
-int rsk_chaos_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token)
-{
-	struct rsk_chaos *c = rail->priv;
-	struct order **at, *o;
-	int rc;
-
-	if (atomic_load_explicit(&rail->broken, memory_order_relaxed))
-		return -ENETDOWN;
-	rc = rsk_locked_begin(op, rail->segment_bytes);
-	if (rc < 0)
-		return rc;
-	if (rsk_chaos_happens(c, RSK_CHAOS_BREAK)) {
-		c->faults[RSK_CHAOS_BREAK]--; /* counted once, by rsk_chaos_break() */
-		rsk_chaos_break(c);
-		return -ENETDOWN;
-	}
-	if (!c->orders)
-		c->orders = get(sizeof(*c->orders));
-	o = get(sizeof(*o));
-	o->op = op;
-	o->token = token;
-	o->sequence = c->orders->issued++;
-	o->copy = *op;
-	o->locker = *op->by;
-	o->copy.retries = 0;
-	for (at = &c->orders->first; *at; at = &(*at)->next)
-		;
-	*at = o;
-	ask(c, o);
-	return 0;
-}
-
 /* The target tries the operation that is next in order. */
 static void execute(struct rsk_chaos *c, struct order *o)
 {
 	int rc;
 
 	o->copy.by = &o->locker;
-	rc = rsk_locked_run(c->peer_segment + o->locker.off, &o->copy);
+	rc = rsk_locked_kinds_run(c->peer_segment + o->locker.off, &o->copy);
 	o->tries++;
 	if (rc == -EBUSY && o->tries <= o->op->retries)
 		return;
@@ -168,7 +135,6 @@ static void answered(struct rsk_chaos *c, uint64_t sequence)
 	if (!o)
 		return; /* it was answered already */
 	*at = o->next;
-	o->op->old = o->copy.old;
 	o->op->tries = o->tries;
 	*o->op->by = o->locker;
 	rsk_chaos_done(c, o->token, o->status);
@@ -187,13 +153,11 @@ static struct message *due(struct rsk_chaos *c)
 	return m;
 }
 
-void rsk_chaos_locked_step(struct rsk_chaos *c)
+static void locked_step(struct rsk_chaos *c)
 {
 	struct rsk_chaos_orders *l = c->orders;
 	struct message *m;
 
-	if (!l)
-		return;
 	if (l->executing)
 		execute(c, l->executing);
 	while ((m = due(c))) {
@@ -211,18 +175,16 @@ void rsk_chaos_locked_step(struct rsk_chaos *c)
 			ask(c, o);
 }
 
-bool rsk_chaos_locked_busy(const struct rsk_chaos *c)
+static bool locked_busy(const struct rsk_chaos *c)
 {
-	return c->orders && c->orders->first;
+	return c->orders->first;
 }
 
-void rsk_chaos_locked_break(struct rsk_chaos *c)
+static void locked_break(struct rsk_chaos *c)
 {
 	struct rsk_chaos_orders *l = c->orders;
 	bool arrive = true;
 
-	if (!l)
-		return;
 	while (l->first) {
 		struct order *o = l->first;
 
@@ -230,7 +192,7 @@ void rsk_chaos_locked_break(struct rsk_chaos *c)
 		arrive = arrive && (o->executed || rsk_chaos_below(c, 2));
 		if (arrive && !o->executed) {
 			o->copy.by = &o->locker;
-			rsk_locked_run(c->peer_segment + o->locker.off, &o->copy);
+			rsk_locked_kinds_run(c->peer_segment + o->locker.off, &o->copy);
 		}
 		l->first = o->next;
 		free(o);
@@ -245,10 +207,8 @@ void rsk_chaos_locked_break(struct rsk_chaos *c)
 	l->expected = l->issued;
 }
 
-void rsk_chaos_locked_close(struct rsk_chaos *c)
+static void locked_close(struct rsk_chaos *c)
 {
-	if (!c->orders)
-		return;
 	while (c->orders->first) {
 		struct order *o = c->orders->first;
 
@@ -263,4 +223,42 @@ void rsk_chaos_locked_close(struct rsk_chaos *c)
 	}
 	free(c->orders);
 	c->orders = NULL;
+}
+
+static const struct rsk_chaos_more more = { .step = locked_step,
+					    .busy = locked_busy,
+					    .cut = locked_break,
+					    .close = locked_close };
+
+int rsk_chaos_locked(struct rsk_rail *rail, struct rsk_locked *op, uint64_t token)
+{
+	struct rsk_chaos *c = rail->priv;
+	struct order **at, *o;
+	int rc;
+
+	if (atomic_load_explicit(&rail->broken, memory_order_relaxed))
+		return -ENETDOWN;
+	rc = rsk_locked_kinds_begin(op, rail->segment_bytes);
+	if (rc < 0)
+		return rc;
+	if (rsk_chaos_happens(c, RSK_CHAOS_BREAK)) {
+		c->faults[RSK_CHAOS_BREAK]--; /* counted once, by rsk_chaos_break() */
+		rsk_chaos_break(c);
+		return -ENETDOWN;
+	}
+	if (!c->orders)
+		c->orders = get(sizeof(*c->orders));
+	c->more = &more;
+	o = get(sizeof(*o));
+	o->op = op;
+	o->token = token;
+	o->sequence = c->orders->issued++;
+	o->copy = *op;
+	o->locker = *op->by;
+	o->copy.retries = 0;
+	for (at = &c->orders->first; *at; at = &(*at)->next)
+		;
+	*at = o;
+	ask(c, o);
+	return 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mailbox_command.h - conditional commands in mailboxes (stream/ring/mailbox.h): the owner publishes
- * a command as a message of kind RSK_MAILBOX_DATA, and the end that obtains it executes it when its
- * condition holds. Source: CN102165739. No code of the library calls this: docs/adr/mechanisms.md.
+ * mailbox_command.h - conditional commands in mailboxes (stream/ring/mailbox.h): the owner
+ * publishes a command as a message of kind RSK_MAILBOX_DATA, and the end that obtains it executes
+ * it when its condition holds. Source: CN102165739. No code of the library calls this:
+ * docs/adr/mechanisms.md.
  */
 #ifndef RSK_MAILBOX_COMMAND_H
 #define RSK_MAILBOX_COMMAND_H
@@ -46,9 +47,9 @@ struct rsk_mailbox_pending {
 };
 
 /*
- * rsk_mailbox_command_accept - stores the command of a validated message, or newer words for the command
- * that is already stored. Returns 0; -EALREADY: it was executed, or is older than the stored one;
- * -EBADMSG: not a valid command.
+ * rsk_mailbox_command_accept - stores the command of a validated message, or newer words for the
+ * command that is already stored. Returns 0; -EALREADY: it was executed, or is older than the
+ * stored one; -EBADMSG: not a valid command.
  */
 int rsk_mailbox_command_accept(struct rsk_mailbox_pending *p, const struct rsk_mailbox_view *view);
 
