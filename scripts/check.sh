@@ -10,6 +10,7 @@ suite "no warnings: clang" scripts/build.sh build/clang -DCMAKE_C_COMPILER=clang
 suite "format" scripts/check-format.sh
 suite "include directions" scripts/check-includes.py
 suite "calls go down, no circles" scripts/check-calls.py build
+suite "production runs what it has" scripts/check-callers.py build
 suite "the library alone, presets" scripts/check-alone.sh
 suite "symbols of the library" scripts/check-symbols.py build
 suite "hardening: gcc" scripts/check-hardening.sh build
