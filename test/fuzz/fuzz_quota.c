@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t ip[16] = { 10, 0, 0, 1 };
 
 	require(key && value);
-	memcpy(key, HEAD, strlen(HEAD));
+	memcpy(key, HEAD, sizeof(HEAD));
 	memcpy(key + strlen(HEAD), size ? data + 1 : data, key_bytes);
 	memcpy(value, size ? data + 1 + key_bytes : data, bytes);
 	key[strlen(HEAD) + key_bytes] = value[bytes] = 0;

@@ -132,7 +132,7 @@ class Auditor:
         self.ended = True
         self.thread.join(30)
         self.t.equal(self.wrong[:3], [], "what was granted twice")
-        self.t.check(self.looks > 20 and self.most > 0, f"{self.looks} looks, {self.most} at most")
+        self.t.check(self.looks > 5 and self.most > 0, f"{self.looks} looks, {self.most} at most")
 
 
 class Sessions:
@@ -258,6 +258,40 @@ def a_host_is_killed(t):
     auditor.end()
 
 
+@case(timeout=90)
+def an_owner_is_killed_and_comes_back(t):
+    """Its offer goes with its entry, and its holders give back what they hold. If it is back before
+    that, it keeps free what they hold, and what its former run has offered.
+    """
+    etcd, o, a, _ = lab(t, sessions=64)
+    auditor = Auditor(t, etcd, {"host1/rnic0": 64})
+    first = Sessions(t, a, o)
+    t.equal(first.begin(), "mapped", "a session")
+    t.until(lambda: quotas(etcd, o).get("host2", 0) >= 4, 10, "a quota")
+    t.kill(o.daemon)
+    # Somebody else has the name, so this run cannot write; and what is there does not go meanwhile.
+    etcd.put("{}", f"{PREFIX}/members/host1")
+    etcd.put(json.dumps(entries(etcd, "capacity")["host1/rnic0"]),
+             f"{LEDGER}capacity/host1/rnic0")
+    o.restart()
+    t.until(lambda: own(o)["offered"] >= 50 and own(o)["kept"] >= 50, 10,
+            "what was offered to count")
+    t.equal(count(o, "offers"), 0, "offers of this run")
+    t.check([one["quota"] for one in own(o)["holders"]] in ([4], [5]), own(o))
+    etcd.do("kv/deleterange", key=b64(f"{PREFIX}/members/host1"))
+    ready(t, o)
+    registered(t, o, seconds=30)
+    t.until(lambda: count(o, "offers") >= 1, 10, "an offer of this run")
+    second = Sessions(t, a, o, RAIL_A + 1)
+    t.equal(second.begin(), "mapped", "another session")
+    second.flow()
+    t.kill(o.daemon)
+    t.until(lambda: "host1/rnic0" not in entries(etcd, "capacity"), 4 * LEASE_S, "its offer to go")
+    t.until(lambda: quotas(etcd, o) == {}, 10, "the quotas to be given back")
+    t.until(lambda: not remote(a, o) or remote(a, o)["quota"] == 0, 10, "the holder to know it")
+    auditor.end()
+
+
 @case(timeout=120)
 def a_host_is_stopped_beyond_its_lease(t):
     """Its quota is given to another one. When it goes on it uses none of it before it has one."""
@@ -268,7 +302,8 @@ def a_host_is_stopped_beyond_its_lease(t):
     t.until(lambda: quotas(etcd, o).get("host2", 0) >= 2, 10, "a quota")
     a.daemon.popen.send_signal(signal.SIGSTOP)
     t.until(lambda: "host2" not in quotas(etcd, o), 5 * HOLD_S, "its quota to go")
-    t.equal(entries(etcd, "capacity")["host1/rnic0"]["used"]["host2"], 2, "what it uses stays")
+    t.until(lambda: entries(etcd, "capacity")["host1/rnic0"]["used"]["host2"] == 2, 10,
+            "what it uses to stay, and no more")
     other = Sessions(t, b, o)
 
     def fill():
@@ -300,6 +335,7 @@ def etcd_is_killed_and_back(t):
     t.equal(count(a, "covered") - covered, 1, "covered")
     ready(t, a, "local")
     ready(t, o, "local")
+    t.until(lambda: own(o)["kept"] == 0, 10, "nothing to be kept free any more")
     t.check("only what is local" in a.daemon.err(), "the log")
     covered, asked = count(a, "covered"), count(a, "asked")
     t.equal([s.begin() for _ in range(6)], ["mapped"] * 6, "as without a ledger")
@@ -420,6 +456,34 @@ def answers_that_are_lost(t):
         t.until(lambda: quotas(etcd, o).get("host2", 0) >= len(s.open), 20, "a quota")
         t.until(lambda: remote(a, o)["quota"] == quotas(etcd, o)["host2"], 20,
                 "the host to know what it holds")
+    s.flow()
+    auditor.end()
+
+
+@case(timeout=60)
+def another_one_is_faster(t):
+    """Of two transactions that have read the same, the second one is not executed."""
+    net = Lab(t, 3)
+    o, a, last = net.hosts
+    etcd = Etcd(last)
+    proxy = Proxy(last, 2479, (last.ip, 2379))
+    o.start(**config(o, [etcd.url], 64))
+    slow = config(a, [proxy.url])
+    slow["cluster"]["timeout"] = "20s"
+    a.start(**slow)
+    for host in (o, a):
+        ready(t, host)
+    t.until(lambda: remote(a, o), 10, "the offer")
+    auditor = Auditor(t, etcd, {"host1/rnic0": 64})
+    s = Sessions(t, a, o)
+    proxy.hold = b"request_put"
+    t.equal(s.begin(), "mapped", "a session")
+    t.until(lambda: proxy.held, 10, "its transaction to be held back")
+    etcd.put(json.dumps({"run": "0" * 16, "sessions": 63, "addresses": []}),
+             f"{LEDGER}quota/host1/rnic0/by-hand")
+    proxy.hold = None
+    t.until(lambda: count(a, "beaten") >= 1 and count(a, "shortages") >= 1, 10, "it to be beaten")
+    t.check(quotas(etcd, o).get("host2", 0) <= 1, quotas(etcd, o))
     s.flow()
     auditor.end()
 

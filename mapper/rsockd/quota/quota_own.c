@@ -87,20 +87,45 @@ static void forget_writing(struct rsk_quota_rnic *r)
 	rsk_quota_capacity_free(&r->telling);
 }
 
-/* It is not known which of the two etcd has: the larger of each number counts. */
-static void merge(struct rsk_quota_rnic *r)
+static struct rsk_quota_used *used_by(const struct rsk_quota_capacity *c, const char *holder)
 {
-	struct rsk_quota_capacity *a = &r->told, *b = &r->telling;
-	struct rsk_quota_used *used =
-		reallocarray(a->used, a->n_used + b->n_used + 1, sizeof(*used));
+	for (size_t i = 0; i < c->n_used; i++)
+		if (strcmp(c->used[i].holder, holder) == 0)
+			return &c->used[i];
+	return NULL;
+}
 
-	if (b->sessions > a->sessions)
-		a->sessions = b->sessions;
+/* It is not known which of the two etcd has: the larger of each number counts. */
+static void merge(struct rsk_quota_capacity *told, const struct rsk_quota_capacity *other)
+{
+	struct rsk_quota_used *used =
+		reallocarray(told->used, told->n_used + other->n_used + 1, sizeof(*used));
+
+	if (other->sessions > told->sessions)
+		told->sessions = other->sessions;
 	if (!used)
 		return;
-	a->used = used;
-	for (size_t i = 0; i < b->n_used; i++)
-		a->used[a->n_used++] = b->used[i]; /* twice in the list: the larger one counts */
+	told->used = used;
+	for (size_t i = 0; i < other->n_used; i++) {
+		struct rsk_quota_used *u = used_by(told, other->used[i].holder);
+
+		if (!u)
+			told->used[told->n_used++] = other->used[i];
+		else if (u->sessions < other->used[i].sessions)
+			u->sessions = other->used[i].sessions;
+	}
+}
+
+void rsk_quota_own_found(struct rsk_quota_own *o, const char *rnic, uint64_t revision,
+			 const struct rsk_quota_capacity *offer)
+{
+	for (struct rsk_quota_rnic *r = o->rnics; r; r = r->next) {
+		if (r->text || r->writing || r->found >= revision || strcmp(r->escaped, rnic) != 0)
+			continue;
+		r->found = revision;
+		merge(&r->told, offer);
+		rsk_quota_own_claim(o);
+	}
 }
 
 /* That etcd is not reached is logged by document.c. */
@@ -149,7 +174,7 @@ static void on_written(void *ctx, int rc, const json_t *body, const char *why)
 		 * this key has another revision, by a former run, or by a call that got no answer.
 		 */
 		if (rc < 0)
-			merge(r);
+			merge(&r->told, &r->telling);
 		else
 			r->revision = a.n ? a.kvs[0].mod_revision : 0;
 		failed(o, rc < 0 ? rc : -ENOENT, why);

@@ -42,7 +42,8 @@ struct rsk_quota_rnic {
 	struct rsk_quota_capacity telling;
 	uint64_t writing_lease;
 	uint64_t written_ns;
-	bool is_here; /* in the present configuration, with a limit */
+	uint64_t found; /* revision of an offer that counts, since it is not known what etcd has */
+	bool is_here;	/* in the present configuration, with a limit */
 	struct rsk_quota_rnic *next;
 };
 
@@ -87,6 +88,13 @@ void rsk_quota_own_close(struct rsk_quota_own *o);
 
 /* Writes offers that are due. To be called some ten times a second. */
 void rsk_quota_own_tick(struct rsk_quota_own *o);
+
+/*
+ * etcd has that offer of an RNIC of ours, by its name in keys. It counts where this run has written
+ * none yet, or does not know what it has written: hosts take quotas of it.
+ */
+void rsk_quota_own_found(struct rsk_quota_own *o, const char *rnic, uint64_t revision,
+			 const struct rsk_quota_capacity *offer);
 
 /* For an operator: a new list. */
 json_t *rsk_quota_own_list(const struct rsk_quota_own *o);

@@ -64,6 +64,7 @@ static void leave_places(struct rsk_quota_remotes *t, const struct rsk_quota_rem
 
 		if (!p || p->remote != r)
 			continue;
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it has @p */
 		HASH_DEL(t->places, p);
 		free(p);
 	}
@@ -271,7 +272,8 @@ void rsk_quota_remotes_ended(struct rsk_quota_remotes *t, uint64_t reservation)
 static void drop(struct rsk_quota_remotes *t, struct rsk_quota_remote *r)
 {
 	forget_offer(t, r);
-	HASH_DEL(t->remotes, r);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc,clang-analyzer-core.NullDereference) */
+	HASH_DEL(t->remotes, r); /* freed after removal */
 	free(r);
 }
 
@@ -290,6 +292,7 @@ void rsk_quota_remotes_fini(struct rsk_quota_remotes *t)
 	struct rsk_quota_remote *r, *next;
 
 	HASH_ITER(hh, t->sessions, s, next_session) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): freed after removal */
 		HASH_DEL(t->sessions, s);
 		free(s);
 	}

@@ -8,6 +8,7 @@
 
 static void drop(struct rsk_quota_table *t, struct rsk_quota_row *r)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): freed after removal */
 	HASH_DEL(t->rows, r);
 	free(r);
 }

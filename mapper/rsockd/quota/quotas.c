@@ -50,11 +50,21 @@ static void look_at_state(struct rsk_quotas *q)
 		rsk_say("the cluster's ledger is in use");
 }
 
+/* What a former run of this daemon has offered. */
+static void look_for_offers(struct rsk_quotas *q)
+{
+	for (const struct rsk_quota_remote *r = q->take.remotes.remotes; r; r = r->hh.next)
+		if (r->is_own && r->is_readable)
+			rsk_quota_own_found(&q->own, r->tail + r->node_bytes + 1, r->revision,
+					    &r->offer);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_quotas *q = arg;
 
 	look_at_state(q);
+	look_for_offers(q);
 	rsk_quota_own_tick(&q->own);
 	rsk_quota_take_step(&q->take);
 }
