@@ -152,11 +152,6 @@ void rsk_ledger_who(const struct rsk_ledger *l, uint32_t service, uint8_t ipv,
  */
 enum rsk_ledger_lack rsk_ledger_lacks_for(const struct rsk_ledger *l, uint32_t port, uint32_t need,
 					  uint8_t ipv, const uint8_t *cp_ip);
-static inline enum rsk_ledger_lack rsk_ledger_lacks(const struct rsk_ledger *l, uint32_t port,
-						    uint32_t need)
-{
-	return rsk_ledger_lacks_for(l, port, need, 0, NULL);
-}
 
 /* Replaces the claims (claims.h), and counts what is in use of them. 0, -ENOMEM or -EINVAL. */
 int rsk_ledger_claims_set(struct rsk_ledger *l, const struct rsk_claims_set *set);

@@ -65,6 +65,11 @@ static uint64_t reserve(struct book *b, int service, uint32_t cp, uint32_t uid, 
 	return rsk_ledger_reserve(&b->l, &who, b->port[port], b->need[need]);
 }
 
+static enum rsk_ledger_lack lacks(const struct rsk_ledger *l, uint32_t port, uint32_t need)
+{
+	return rsk_ledger_lacks_for(l, port, need, 0, NULL);
+}
+
 Test(ledger, numbers)
 {
 	struct book b;
@@ -93,29 +98,29 @@ Test(ledger, what_is_lacking)
 	open_book(&b, 2, 205);
 	rnic = &b.l.accounts[b.rnic[0]];
 	port = &b.l.accounts[b.port[0]];
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_FITS);
+	cr_assert_eq(lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_FITS);
 	port->others_bps = 105;
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_FITS);
+	cr_assert_eq(lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_FITS);
 	port->others_bps = 106;
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_BANDWIDTH);
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[0], b.need[1]), RSK_LEDGER_FITS);
+	cr_assert_eq(lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_BANDWIDTH);
+	cr_assert_eq(lacks(&b.l, b.port[0], b.need[1]), RSK_LEDGER_FITS);
 	port->others_bps = UINT64_MAX;
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[0], b.need[1]), RSK_LEDGER_BANDWIDTH);
+	cr_assert_eq(lacks(&b.l, b.port[0], b.need[1]), RSK_LEDGER_BANDWIDTH);
 	port->others_bps = 0;
 	reserve(&b, 0, 1, RSK_PMA_NOBODY, 0, 0);
 	reserve(&b, 0, 1, RSK_PMA_NOBODY, 1, 0);
 	/* The RNIC's limits hold for its ports together. */
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_SESSIONS);
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[2], b.need[0]), RSK_LEDGER_FITS);
+	cr_assert_eq(lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_SESSIONS);
+	cr_assert_eq(lacks(&b.l, b.port[2], b.need[0]), RSK_LEDGER_FITS);
 	rnic->sessions_max = 3;
 	rnic->memory_maps_max = 8;
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_MEMORY_MAPS);
+	cr_assert_eq(lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_MEMORY_MAPS);
 	rnic->memory_maps_max = 9;
 	rnic->connections_max = 2;
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_CONNECTIONS);
+	cr_assert_eq(lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_CONNECTIONS);
 	/* A limit below what is booked already, as after a change of the configuration. */
 	rnic->connections_max = 1;
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_CONNECTIONS);
+	cr_assert_eq(lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_CONNECTIONS);
 	rsk_ledger_fini(&b.l);
 }
 
@@ -186,9 +191,9 @@ Test(ledger, lifted)
 
 	open_book(&b, 1, 100);
 	id = reserve(&b, 0, 1, 500, 0, 0);
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_SESSIONS);
+	cr_assert_eq(lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_SESSIONS);
 	rsk_ledger_lift(&b.l, id);
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_FITS);
+	cr_assert_eq(lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_FITS);
 	rsk_ledger_put_back(&b.l, id);
 	cr_assert(rsk_ledger_validate(&b.l));
 	rsk_ledger_lift(&b.l, id);
@@ -213,7 +218,7 @@ Test(ledger, accounts_outlive_configurations)
 	open_book(&b, 8, 1000);
 	id = reserve(&b, 0, 1, 500, 0, 0);
 	rsk_ledger_retire(&b.l);
-	cr_assert_eq(rsk_ledger_lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_SESSIONS);
+	cr_assert_eq(lacks(&b.l, b.port[0], b.need[0]), RSK_LEDGER_SESSIONS);
 	rsk_ledger_sweep(&b.l);
 	cr_assert(b.l.accounts[b.port[0]].name && !b.l.accounts[b.port[1]].name);
 	cr_assert_eq(rsk_ledger_account(&b.l, RSK_LEDGER_PORT, RSK_PMA_CP, "r0/0"), b.port[0]);
