@@ -97,7 +97,7 @@ Test(pm_addr, of_the_other_end)
 		cr_assert(rsk_pm_addr_equal(&out, &at), "all 20 bytes: %d", both);
 		close(fd);
 	}
-	cr_assert_eq(rsk_pm_addr_of_peer(fd, &out), -EBADF);
+	cr_assert_eq(rsk_pm_addr_of_peer(-1, &out), -EBADF);
 }
 
 Test(pm_addr, text_and_back)
