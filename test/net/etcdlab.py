@@ -208,6 +208,7 @@ class Proxy:
         self.loses, self.lost = False, []
         self.late = b""  # sent behind the next event
         self.silent = False
+        self.requests = 0  # pieces of requests that were carried
         with host.inside():
             self.socket = socket.create_server((at or host.ip, port))
         threading.Thread(target=self.accept, daemon=True).start()
@@ -235,6 +236,7 @@ class Proxy:
         try:
             while data := source.recv(1 << 16):
                 time.sleep(self.delay_s)
+                self.requests += is_request
                 if is_request and self.hold and self.hold in data:
                     self.held += 1
                     while self.hold:

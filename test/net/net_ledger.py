@@ -534,6 +534,76 @@ def the_leader_of_three_is_killed(t):
 
 
 @case(timeout=60)
+def a_large_value_at_the_owner_s_key(t):
+    """It is not fetched; the owner writes over it, and keeps nothing free for it."""
+    etcd, o, a, _ = lab(t, sessions=64)
+    for _ in range(2):
+        etcd.put("x" * 500_000, f"{LEDGER}capacity/host1/rnic0")
+        t.until(lambda: not remote(a, o)["readable"], 10, "the other host to see it")
+        registered(t, o)
+        t.stop(o.daemon, signal.SIGTERM)
+        o.restart()
+        t.until(lambda: remote(a, o) and remote(a, o)["readable"], 20, "an offer again")
+    t.until(lambda: entries(etcd, "capacity")["host1/rnic0"]["sessions"] == 56, 10, "its offer")
+    s = Sessions(t, a, o)
+    t.equal([s.begin() for _ in range(12)], ["mapped"] * 12, "sessions")
+
+
+@case(timeout=90)
+def a_watch_that_is_behind(t):
+    """A host that has not heard that an offer is gone does not ask for it again and again."""
+    net = Lab(t, 3)
+    o, a, last = net.hosts
+    etcd = Etcd(last)
+    proxy = Proxy(last, 2479, (last.ip, 2379))
+    o.start(**config(o, [etcd.url], 64))
+    a.start(**config(a, [proxy.url]))
+    for host in (o, a):
+        ready(t, host)
+    t.until(lambda: remote(a, o), 10, "the offer")
+    t.equal(Sessions(t, a, o).begin(), "mapped", "a session")
+    t.until(lambda: quotas(etcd, o), 10, "a quota")
+    proxy.loses = True
+    t.kill(o.daemon)
+    t.until(lambda: "host1/rnic0" not in entries(etcd, "capacity"), 20, "its offer to be gone")
+    before = proxy.requests
+    time.sleep(4)
+    t.check(proxy.requests - before < 100, f"{proxy.requests - before} requests")
+    proxy.loses = False
+    t.until(lambda: remote(a, o) is None or remote(a, o)["state"] != "up", 30, "to know it")
+
+
+@case(timeout=60)
+def another_one_has_the_name(t):
+    """A daemon whose name another one holds keeps nothing free for what that one offers."""
+    etcd, o, _, twin = lab(t, sessions=64)
+    t.stop(twin.daemon)
+    twin.start(**config(twin, [etcd.url], 64, node="host1"))
+    t.until(lambda: own(twin)["kept"] > 0, 10, "what a former run may have offered to be kept free")
+    t.until(lambda: own(twin)["kept"] == 0, 30, "nothing to be kept free any more")
+    t.equal(own(o)["offered"], 56, "of the one that has the name")
+
+
+@case(timeout=60)
+def an_rnic_that_is_renamed(t):
+    """Its address is the new one's at once, and what is used there is counted."""
+    _, o, a, _ = lab(t, sessions=64)
+    o.write_config(**{**o.config, "rnics": [{"name": "other", "addresses": [o.ip],
+                                             "sessions": 64}]})
+    o.post("/v1/reload", {})
+
+    def known():
+        return {one["rnic"]: one for one in ledger(a)["remote"] if one["rnic"].startswith("host1")}
+    t.until(lambda: known().get("host1/other", {}).get("state") == "up" and
+            known().get("host1/rnic0", {}).get("state") != "up", 15, "both to be known")
+    time.sleep(0.3)
+    s = Sessions(t, a, o)
+    t.equal(s.begin(), "mapped", "a session")
+    t.equal(known()["host1/other"]["used"], 1, "where it is counted")
+    s.flow()
+
+
+@case(timeout=60)
 def without_the_key_there_is_none(t):
     net = Lab(t, 3)
     o, a, last = net.hosts

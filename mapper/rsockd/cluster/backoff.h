@@ -6,6 +6,7 @@
 #ifndef RSK_BACKOFF_H
 #define RSK_BACKOFF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define RSK_BACKOFF_FIRST_NS 100000000ull
@@ -47,6 +48,21 @@ static inline uint64_t rsk_backoff_look_ns(uint64_t entries)
 	return times < RSK_BACKOFF_LOOK_MOST_NS / RSK_BACKOFF_LOOK_NS ?
 		       times * RSK_BACKOFF_LOOK_NS :
 		       RSK_BACKOFF_LOOK_MOST_NS;
+}
+
+/*
+ * A token bucket: @most at once, then one each @each_ns. *paid_ns, 0 at first: when all that were
+ * taken so far are paid. False: nothing is taken.
+ */
+static inline bool rsk_bucket_take(uint64_t *paid_ns, uint64_t now_ns, uint64_t each_ns,
+				   unsigned int most)
+{
+	if (*paid_ns < now_ns)
+		*paid_ns = now_ns;
+	if (*paid_ns - now_ns > (most - 1) * each_ns)
+		return false;
+	*paid_ns += each_ns;
+	return true;
 }
 
 #endif

@@ -121,17 +121,6 @@ static bool has_news(const struct rsk_services_publish *p)
 	       (p->watch->is_in_sync && rsk_services_table_revision(p->watch->table, p->key));
 }
 
-/* A bucket: the time at which all writes so far are paid. */
-static bool may_write(struct rsk_services_publish *p, uint64_t now)
-{
-	if (p->paid_ns < now)
-		p->paid_ns = now;
-	if (p->paid_ns - now > (WRITES_AT_ONCE - 1) * WRITE_NS)
-		return false;
-	p->paid_ns += WRITE_NS;
-	return true;
-}
-
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_services_publish *p = arg;
@@ -157,7 +146,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		p->count.losses++;
 		p->not_before_ns = now + LOST_NS;
 	}
-	if (may_write(p, now))
+	if (rsk_bucket_take(&p->paid_ns, now, WRITE_NS, WRITES_AT_ONCE))
 		write_entry(p, text);
 	else
 		free(text);

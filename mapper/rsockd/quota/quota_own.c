@@ -16,11 +16,16 @@
 #include "say.h"
 
 #define MS 1000000ull
-/* The entry comes with an answer that says that it is another one. */
-#define ANSWER_MOST (2 * RSK_QUOTA_BYTES)
-/* Offers of one RNIC that are urgent, and others, are this far apart: all hosts hear of each. */
+#define ANSWER_MOST 8192u
+/*
+ * Offers of one RNIC that are urgent, and others, are this far apart: all hosts hear of each. Ten
+ * of the others may be written without a pause, and then one in ten seconds, or in a quarter of the
+ * time in which what is used has to be known (docs/adr/cluster.md).
+ */
 #define NOW_NS (100 * MS)
 #define LATER_NS (1000 * MS)
+#define LATER_AT_ONCE 10u
+#define LATER_EACH_NS (10000 * MS)
 
 /* ---- RNICs ---- */
 
@@ -95,7 +100,16 @@ static struct rsk_quota_used *used_by(const struct rsk_quota_capacity *c, const 
 	return NULL;
 }
 
-/* It is not known which of the two etcd has: the larger of each number counts. */
+/* A failure after which etcd may have executed the call all the same (etcd.h). */
+static bool may_be_executed(int rc)
+{
+	return rc < 0 && rc != -EHOSTUNREACH && rc != -EACCES && rc != -EREMOTEIO;
+}
+
+/*
+ * It is not known which of the two etcd has: the larger of each number counts. Of more holders than
+ * there can be, some do not: somebody else writes there.
+ */
 static void merge(struct rsk_quota_capacity *told, const struct rsk_quota_capacity *other)
 {
 	struct rsk_quota_used *used =
@@ -109,6 +123,8 @@ static void merge(struct rsk_quota_capacity *told, const struct rsk_quota_capaci
 	for (size_t i = 0; i < other->n_used; i++) {
 		struct rsk_quota_used *u = used_by(told, other->used[i].holder);
 
+		if (!u && told->n_used >= RSK_CLAIMS_HOLDERS)
+			return;
 		if (!u)
 			told->used[told->n_used++] = other->used[i];
 		else if (u->sessions < other->used[i].sessions)
@@ -173,9 +189,9 @@ static void on_written(void *ctx, int rc, const json_t *body, const char *why)
 		 * Not executed: member.c has written its entry meanwhile, or does not hold it; or
 		 * this key has another revision, by a former run, or by a call that got no answer.
 		 */
-		if (rc < 0)
+		if (may_be_executed(rc))
 			merge(&r->told, &r->telling);
-		else
+		else if (rc == 0)
 			r->revision = a.n ? a.kvs[0].mod_revision : 0;
 		failed(o, rc < 0 ? rc : -ENOENT, why);
 	}
@@ -221,7 +237,7 @@ static int describe(const struct rsk_quota_own *o, const struct rsk_quota_rnic *
 
 static void write_offer(struct rsk_quota_own *o, struct rsk_quota_rnic *r)
 {
-	const struct rsk_etcd_range range = { .key = r->key };
+	const struct rsk_etcd_range range = { .key = r->key, .keys_only = true };
 	json_t *txn = rsk_etcd_txn();
 	const struct rsk_etcd_question q = { .method = RSK_ETCD_TXN,
 					     .body = txn,
@@ -277,6 +293,17 @@ static enum rsk_claims_due due(const struct rsk_quota_own *o, const struct rsk_q
 			      view->state == RSK_PMA_UP ? was_full : is_full);
 }
 
+static bool may_write(const struct rsk_quota_own *o, struct rsk_quota_rnic *r,
+		      enum rsk_claims_due when, uint64_t now)
+{
+	uint64_t each = o->hold_ns / 4 < LATER_EACH_NS ? o->hold_ns / 4 : LATER_EACH_NS;
+
+	if (when == RSK_CLAIMS_NOW)
+		return now - r->written_ns >= NOW_NS;
+	return now - r->written_ns >= LATER_NS &&
+	       rsk_bucket_take(&r->paid_ns, now, each, LATER_AT_ONCE);
+}
+
 /* Returns true if a call was begun. */
 static bool consider(struct rsk_quota_own *o, struct rsk_quota_rnic *r,
 		     const struct rsk_pma_rnic_view *view, uint64_t now)
@@ -286,14 +313,10 @@ static bool consider(struct rsk_quota_own *o, struct rsk_quota_rnic *r,
 	if (describe(o, r, view, &r->telling) < 0)
 		return false;
 	when = due(o, r, view, &r->telling);
-	if (when == RSK_CLAIMS_FINE ||
-	    now - r->written_ns < (when == RSK_CLAIMS_NOW ? NOW_NS : LATER_NS)) {
-		forget_writing(r);
-		return false;
-	}
-	r->writing = rsk_quota_capacity_text(&r->telling);
+	r->writing = when == RSK_CLAIMS_FINE ? NULL : rsk_quota_capacity_text(&r->telling);
 	if (!r->writing ||
-	    (r->text && r->lease == o->member->lease && strcmp(r->text, r->writing) == 0)) {
+	    (r->text && r->lease == o->member->lease && strcmp(r->text, r->writing) == 0) ||
+	    !may_write(o, r, when, now)) {
 		forget_writing(r);
 		return false;
 	}
@@ -312,6 +335,17 @@ static void on_changed(void *ctx)
 	rsk_quota_own_claim(o);
 }
 
+/*
+ * Another daemon holds this host's name (member.c), longer than a former run of this one would: the
+ * offers are that one's, and the quotas.
+ */
+static bool is_another_s(const struct rsk_quota_own *o)
+{
+	const struct rsk_member *m = o->member;
+
+	return m->conflicts && rsk_clock_ns() - m->conflict_ns > 2 * m->wanted_ns;
+}
+
 /* What others hold counts while it is known, and for a while; then only what is local. */
 static void look_at_the_watch(struct rsk_quota_own *o)
 {
@@ -320,7 +354,7 @@ static void look_at_the_watch(struct rsk_quota_own *o)
 
 	if (o->watch.is_in_sync)
 		o->heard_ns = now;
-	o->is_claimed = o->heard_ns && now - o->heard_ns < o->hold_ns;
+	o->is_claimed = o->heard_ns && now - o->heard_ns < o->hold_ns && !is_another_s(o);
 	if (was != o->is_claimed)
 		rsk_quota_own_claim(o);
 }

@@ -41,7 +41,7 @@ struct rsk_quota_rnic {
 	char *writing;
 	struct rsk_quota_capacity telling;
 	uint64_t writing_lease;
-	uint64_t written_ns;
+	uint64_t written_ns, paid_ns; /* paid_ns: of rsk_bucket_take() */
 	uint64_t found; /* revision of an offer that counts, since it is not known what etcd has */
 	bool is_here;	/* in the present configuration, with a limit */
 	struct rsk_quota_rnic *next;

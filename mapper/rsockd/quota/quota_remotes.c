@@ -67,6 +67,7 @@ static void leave_places(struct rsk_quota_remotes *t, const struct rsk_quota_rem
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it has @p */
 		HASH_DEL(t->places, p);
 		free(p);
+		t->has_free_places = true;
 	}
 }
 
@@ -277,10 +278,21 @@ static void drop(struct rsk_quota_remotes *t, struct rsk_quota_remote *r)
 	free(r);
 }
 
+/* An address that an RNIC has left may be another one's: it has moved there. */
+static void give_free_places(struct rsk_quota_remotes *t)
+{
+	t->has_free_places = false;
+	for (struct rsk_quota_remote *r = t->remotes; r; r = r->hh.next)
+		if (r->is_readable && !r->is_own && take_places(t, r) < 0)
+			t->has_free_places = true;
+}
+
 void rsk_quota_remotes_sweep(struct rsk_quota_remotes *t)
 {
 	struct rsk_quota_remote *r, *next;
 
+	if (t->has_free_places)
+		give_free_places(t);
 	HASH_ITER(hh, t->remotes, r, next)
 		if (!r->is_there && !r->q.used && !r->q.most)
 			drop(t, r);

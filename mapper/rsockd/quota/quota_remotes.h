@@ -49,7 +49,8 @@ struct rsk_quota_remotes {
 	struct rsk_quota_session *sessions; /* uthash: reservation, remote */
 	size_t n_there;
 	uint32_t round;
-	bool is_full; /* something was left out since there is too much */
+	bool is_full;	      /* something was left out since there is too much */
+	bool has_free_places; /* an address was left: it may be another RNIC's now */
 };
 
 extern const struct rsk_range_table rsk_quota_remotes_watched;
@@ -71,7 +72,10 @@ int rsk_quota_remotes_begin(struct rsk_quota_remotes *t, struct rsk_quota_remote
 void rsk_quota_remotes_moved(struct rsk_quota_remotes *t, uint64_t from, uint64_t to);
 void rsk_quota_remotes_ended(struct rsk_quota_remotes *t, uint64_t reservation);
 
-/* Frees remotes whose keys are gone, and where nothing is held or in use any more. */
+/*
+ * Frees remotes whose keys are gone, and where nothing is held or in use any more; gives addresses
+ * that were left to others that tell them. To be called some ten times a second.
+ */
 void rsk_quota_remotes_sweep(struct rsk_quota_remotes *t);
 
 bool rsk_quota_remotes_validate(const struct rsk_quota_remotes *t);

@@ -261,6 +261,7 @@ static void decide(struct rsk_quota_take *t, struct rsk_quota_remote *r, const s
 {
 	bool is_ours = f->own_revision && f->own_lease == t->lease->lease;
 	uint64_t now = rsk_quota_now_ns(), want, grant, left = 0;
+	bool is_behind = f->offer_revision != (r->is_readable ? r->revision : 0);
 
 	see(r, is_ours ? f->own.sessions : 0, now);
 	r->is_to_look = false;
@@ -269,7 +270,8 @@ static void decide(struct rsk_quota_take *t, struct rsk_quota_remote *r, const s
 	if (!f->is_unclear)
 		left = rsk_quota_available(f->offer.sessions, f->own_published, f->others, f->n);
 	grant = rsk_quota_grant(&r->q, want, left);
-	if (want > grant || r->unsure_until_ns) {
+	/* While the watch is behind, this RNIC seems to be due all the time. */
+	if (want > grant || r->unsure_until_ns || (is_behind && grant == r->q.held)) {
 		t->count.shortages += want > grant;
 		r->not_before_ns = now + rsk_backoff_ns(++r->failures, rsk_random_u64());
 	} else {
@@ -345,6 +347,7 @@ void rsk_quota_take_step(struct rsk_quota_take *t)
 {
 	uint64_t now = rsk_quota_now_ns();
 
+	rsk_quota_remotes_sweep(&t->remotes);
 	if (t->call || !rsk_quota_lease_is_valid(t->lease, now) || t->member->is_leaving ||
 	    !rsk_member_is_registered(t->member))
 		return;
@@ -355,7 +358,6 @@ void rsk_quota_take_step(struct rsk_quota_take *t)
 		if (t->call)
 			return;
 	}
-	rsk_quota_remotes_sweep(&t->remotes);
 }
 
 void rsk_quota_take_lapsed(struct rsk_quota_take *t)
