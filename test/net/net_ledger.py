@@ -546,7 +546,7 @@ def a_large_value_at_the_owner_s_key(t):
         t.until(lambda: remote(a, o) and remote(a, o)["readable"], 20, "an offer again")
     t.until(lambda: entries(etcd, "capacity")["host1/rnic0"]["sessions"] == 56, 10, "its offer")
     s = Sessions(t, a, o)
-    t.equal([s.begin() for _ in range(12)], ["mapped"] * 12, "sessions")
+    t.until(lambda: s.begin() == "mapped" and len(s.open) > 8, 30, "more than the reserve")
 
 
 @case(timeout=90)
