@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rx_parts.h - what rx.c (states, fallback), rx_quiesce.c (quiescing), rx_break.c (broken rails),
- * rx_recv.c (bytes of both paths), rx_ring.c (the ring), rx_peek.c (what is unread there) and
- * rx_ahead.c (what has overtaken) share of struct rsk_rx. Only these files include it; the caller
- * holds the lock of the direction.
+ * rx_recv.c (bytes of both paths), rx_end.c (what follows them), rx_ring.c (the ring), rx_peek.c
+ * (what is unread there), rx_repair.c (damaged slots) and rx_ahead.c (what has overtaken) share of
+ * struct rsk_rx. Only these files include it; the caller holds the lock of the direction.
  */
 #ifndef RSK_RX_PARTS_H
 #define RSK_RX_PARTS_H
@@ -25,6 +25,10 @@ int rsk_rx_bad_check(struct rsk_rx *rx);
  * TCP (rx_repair.c). Returns 0 or -EPROTO: neither is possible.
  */
 int rsk_rx_ask(struct rsk_rx *rx);
+/* A slot shows at the next index, and is not whole: it is landing, or damaged. */
+bool rsk_rx_is_damaged(const struct rsk_rx *rx);
+/* Is there a command of the sender in the ring, whatever is before it? */
+bool rsk_rx_has_command(const struct rsk_rx *rx);
 /* A new promotion begins, or another rail: what was asked for is not there any more. */
 static inline void rsk_rx_repair_reset(struct rsk_rx *rx)
 {
@@ -120,5 +124,39 @@ int rsk_rx_run_commands(struct rsk_rx *rx);
  * follows them is a command.
  */
 ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *command);
+
+/* ---- rx_end.c: nothing more is there ---- */
+
+/*
+ * The ring is empty: asks whether the TCP socket reports the end. True: check the ring once more.
+ */
+bool rsk_rx_ask_tcp(struct rsk_rx *rx, struct rsk_tcp *c);
+/*
+ * The ring is empty, no more can arrive, and the TCP socket has bytes: the sender, which could not
+ * say so in the ring, continues by TCP. It does so only if it was told that all it had put was
+ * taken; otherwise it resets the stream (rsk_recovery_lost()). Or the TCP socket has bytes that are
+ * not due (rsk_rx_ahead()), and its end after them. On a fabric where a put has landed when it
+ * returns, all that the sender had put is in the ring by the time the end shows. Returns 1: check
+ * the ring once more; 0: neither is the case; -EPROTO: the sender has put more, as it had reported,
+ * or as the ring shows: a slot that is not whole, or a command behind slots that are missing.
+ */
+int rsk_rx_left_without_a_word(struct rsk_rx *rx, struct rsk_tcp *c);
+/*
+ * The same, and the TCP socket reports the end, or an error. Returns 0, -errno, or -EAGAIN: more
+ * may still arrive.
+ */
+ssize_t rsk_rx_ring_at_end(struct rsk_rx *rx);
+/*
+ * On TCP, and the TCP socket reports the end. It is the stream's end, unless bytes before it are
+ * missing that were put into a ring and were not retransmitted: the sender ended, or was killed,
+ * before it could do so. Returns 0, -ECONNRESET, or -EAGAIN: not known yet.
+ */
+ssize_t rsk_rx_tcp_at_end(struct rsk_rx *rx);
+/*
+ * On TCP after a break, and the sender has not reported whether it retransmits what is missing:
+ * what the TCP socket has may be newer. Returns -EAGAIN: it may still report; or what recv returns
+ * since it is gone.
+ */
+ssize_t rsk_rx_before_report(struct rsk_rx *rx, struct rsk_tcp *c);
 
 #endif

@@ -43,6 +43,14 @@ static bool find_command(const struct rsk_rx *rx, struct rsk_ring_rx *ring,
 	return false;
 }
 
+bool rsk_rx_has_command(const struct rsk_rx *rx)
+{
+	struct rsk_ring_rx ring = rx->ring;
+	struct rsk_slot_command cmd;
+
+	return find_command(rx, &ring, &cmd);
+}
+
 int rsk_rx_see_answer(struct rsk_rx *rx)
 {
 	struct rsk_ring_rx ring = rx->ring;

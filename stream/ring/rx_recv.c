@@ -178,92 +178,6 @@ static ssize_t recv_tcp(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur 
 }
 
 /*
- * The ring is empty: asks whether the TCP socket reports the end. True: check the ring once more.
- */
-static bool check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)
-{
-	uint8_t byte;
-	struct iovec iov = { &byte, 1 };
-	ssize_t n;
-
-	if (rx->tcp.eof || rx->tcp.err)
-		return true;
-	n = c->ops->recv(c, &iov, 1, 1, MSG_PEEK);
-	rx->tcp.ahead = n > 0;
-	if (n == 0)
-		rx->tcp.eof = true;
-	else if (n < 0 && n != -EAGAIN && n != -EINTR)
-		rx->tcp.err = (int)n;
-	return rx->tcp.eof || rx->tcp.err || n > 0;
-}
-
-/*
- * The ring is empty, no more can arrive, and the TCP socket has bytes: the sender, which could not
- * say so in the ring, continues by TCP. It does so only if it was told that all it had put was
- * taken; otherwise it resets the stream (rsk_recovery_lost()). Or the TCP socket has bytes that are
- * not due (rsk_rx_ahead()), and its end after them. On a fabric where a put has landed when it
- * returns, all that the sender had put is in the ring by the time the end shows. Returns 1: check
- * the ring once more; 0: neither is the case; -EPROTO: the sender had reported that it has put
- * more.
- */
-static int left_without_a_word(struct rsk_rx *rx, struct rsk_tcp *c)
-{
-	if (!rx->rail_loss.lost && rsk_rx_ahead(rx) && (rx->rail->ops->caps & RSK_FABRIC_SYNC) &&
-	    c->ops->at_end && c->ops->at_end(c)) {
-		rx->rail_loss.lost = true;
-		return 1;
-	}
-	if (!rx->rail_loss.lost || rx->tcp.eof || rx->tcp.err)
-		return 0;
-	if (rx->rail_loss.last_cell && rx->rail_loss.last_cell != rx->ring.next)
-		return rsk_rx_refuse(rx);
-	rsk_rx_to_tcp(rx);
-	rx->fell_back = true;
-	return 1;
-}
-
-static ssize_t ring_at_end(struct rsk_rx *rx)
-{
-	if (rx->tcp.err)
-		return rsk_rx_take_error(rx);
-	if (!rsk_rx_ended(rx))
-		return -EAGAIN;
-	if (!rx->rail_loss.lost ||
-	    (rx->rail_loss.last_cell && rx->rail_loss.last_cell == rx->ring.next))
-		return 0;
-	/*
-	 * Neither FIN nor FALLBACK_TX: the sender died in the middle, and not all that it had put
-	 * may have arrived.
-	 */
-	rx->rail_loss.lost = false;
-	rsk_rx_to_tcp(rx);
-	rx->fell_back = true;
-	rsk_rx_told(rx, -ECONNRESET);
-	return -ECONNRESET;
-}
-
-/*
- * On TCP, and the TCP socket reports the end. It is the stream's end, unless bytes before it are
- * missing that were put into a ring and were not retransmitted: the sender ended, or was killed,
- * before it could do so. Returns 0, -ECONNRESET, or -EAGAIN: not known yet.
- */
-static ssize_t tcp_at_end(struct rsk_rx *rx)
-{
-	rx->tcp.eof = true;
-	/*
-	 * Or the sender has gone to the ring before its end; then its control word, which is under
-	 * way, says so.
-	 */
-	if (!rsk_rx_ended(rx))
-		return -EAGAIN;
-	if (rx->rail_loss.owed == RSK_RX_OWED_NOTHING || rx->tcp.err_told ||
-	    (rx->rail_loss.owed == RSK_RX_OWED_TO && rx->pos >= rx->rail_loss.owed_to))
-		return 0;
-	rsk_rx_told(rx, -ECONNRESET);
-	return -ECONNRESET;
-}
-
-/*
  * Peeks after bytes that this call already has. An error of the TCP socket stays pending, or is
  * kept.
  */
@@ -408,17 +322,17 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			if (peek && !rx->rail_loss.lost && !rx->tcp.err && !rsk_rx_ended(rx) &&
 			    rsk_rx_ready(rx))
 				return -EAGAIN;
-			rc = looked ? left_without_a_word(rx, c) : 0;
+			rc = looked ? rsk_rx_left_without_a_word(rx, c) : 0;
 			if (rc < 0)
 				return rc;
 			if (rc)
 				continue;
 			if (looked)
-				return ring_at_end(rx);
+				return rsk_rx_ring_at_end(rx);
 			if (!look && !rx->rail_loss.lost && !rx->tcp.eof && !rx->tcp.err)
 				return -EAGAIN;
 			looked = true;
-			if (!check_tcp(rx, c))
+			if (!rsk_rx_ask_tcp(rx, c))
 				return -EAGAIN;
 			continue;
 		}
@@ -435,15 +349,13 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			 */
 			if (!rx->tcp.err && c->ops->errs && c->ops->errs(c))
 				return (ssize_t)total;
-			check_tcp(rx, c);
+			rsk_rx_ask_tcp(rx, c);
 			if (rx->tcp.eof || rx->tcp.err || (c->ops->at_mark && c->ops->at_mark(c)))
 				return (ssize_t)total;
 		}
 		if (__builtin_expect(rx->rail_loss.no_command, 0) && rx->state == RSK_RX_TCP &&
-		    rx->rail_loss.owed == RSK_RX_OWED_UNKNOWN && !rx->rail_loss.lost) {
-			check_tcp(rx, c); /* an end counts when the sender has reported */
-			return total ? (ssize_t)total : -EAGAIN;
-		}
+		    rx->rail_loss.owed == RSK_RX_OWED_UNKNOWN)
+			return total ? (ssize_t)total : rsk_rx_before_report(rx, c);
 		n = peek ? peek_tcp(rx, c, dst) : recv_tcp(rx, c, dst, false);
 		if (n > 0) {
 			total += (size_t)n;
@@ -465,7 +377,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			if (rx->state != RSK_RX_WATCH)
 				continue;
 		}
-		return n == 0 ? tcp_at_end(rx) : n;
+		return n == 0 ? rsk_rx_tcp_at_end(rx) : n;
 	}
 	return total ? (ssize_t)total : -EAGAIN;
 }
@@ -479,14 +391,4 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst
 ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, size_t got)
 {
 	return recv_on(rx, c, dst, false, false, got);
-}
-
-void rsk_rx_check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)
-{
-	int rc = check_tcp(rx, c);
-
-	while (rc > 0 && rx->state == RSK_RX_ONRING && !rsk_rx_ready(rx))
-		rc = left_without_a_word(rx, c);
-	if (rc < 0)
-		rx->tcp.err = -ECONNRESET;
 }

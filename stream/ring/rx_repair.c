@@ -18,8 +18,7 @@
 
 #include "rx_parts.h"
 
-/* Shows at the next index, and is not whole. */
-static bool is_damaged(const struct rsk_rx *rx)
+bool rsk_rx_is_damaged(const struct rsk_rx *rx)
 {
 	struct rsk_slot_view v;
 
@@ -42,7 +41,7 @@ int rsk_rx_recheck(struct rsk_rx *rx)
 			rsk_rx_see_refusal(rx);
 		return rc < 0 ? rc : rx->repair.gave_up && rx->state == RSK_RX_ONRING;
 	}
-	if (rx->state != RSK_RX_ONRING || rx->fin || !is_damaged(rx)) {
+	if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_rx_is_damaged(rx)) {
 		rx->repair.checked = 0;
 		return 0;
 	}

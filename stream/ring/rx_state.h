@@ -131,6 +131,7 @@ struct rsk_rx {
 		/*
 		 * No command of the sender was found in that ring, and it has not reported yet
 		 * that it retransmits: what the TCP socket has may be newer than what is missing.
+		 * Or it is known to be newer, and the sender is gone. With OWED_UNKNOWN.
 		 */
 		bool no_command;
 		/*

@@ -2,7 +2,7 @@
 /*
  * owed.pml - model, checked by run.sh, of a direction whose rail breaks while the sender is killed
  * at any moment: before, while, or after it repeats by TCP what did not arrive
- * (stream/ring/rx_break.c, tcp_at_end() of stream/ring/rx_recv.c; rsk_tx_owed_to(),
+ * (stream/ring/rx_break.c, rsk_rx_tcp_at_end() of stream/ring/rx_end.c; rsk_tx_owed_to(),
  * rsk_tx_resume(); rsk_recovery_resume(), rsk_recovery_lost() of stream/remote/recovery_break.c).
  * The sender's kernel sends the bytes that it had taken, then the end. So does the control
  * connection, by which each end sends RESUME(so much has arrived here, so far had I put), and whose

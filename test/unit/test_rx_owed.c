@@ -6,6 +6,12 @@
  */
 #include "way_kit.h"
 
+/* Damages the next slot in the receiver's memory. */
+static void harm_next(size_t byte)
+{
+	w.segment[1][RING + (w.rx.ring.next & (CELLS - 1)) * RSK_CELL_BYTES + byte] ^= 1;
+}
+
 /*
  * 100 bytes came by the ring, 100 more were put and did not arrive, and the rail broke. Returns
  * what the sender reports.
@@ -165,8 +171,7 @@ Test(rx_owed, nothing_newer_before_the_report)
 		cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 		cr_assert_eq(send_some(7), 7);
 		if (damaged)
-			w.segment[1][RING + (w.rx.ring.next & (CELLS - 1)) * RSK_CELL_BYTES +
-				     RSK_SLOT_FRAME_BYTES] ^= 1;
+			harm_next(RSK_SLOT_FRAME_BYTES);
 		rsk_tx_break(&w.tx);
 		cr_assert_eq(rsk_tx_owed_to(&w.tx), 0);
 		rsk_rx_break(&w.rx, &pos, &cell);
@@ -176,4 +181,101 @@ Test(rx_owed, nothing_newer_before_the_report)
 		cr_assert_eq(rc, damaged ? -EPROTO : 0);
 		cr_assert_eq(recv_some(4096), -EAGAIN);
 	}
+}
+
+/*
+ * The sender has left the ring, sent by TCP, and ended; all had landed. If a slot, the command, or
+ * the index of a slot, was damaged before it was read, what the TCP socket has is newer than what
+ * is missing.
+ */
+Test(rx_owed, left_and_gone)
+{
+	enum {
+		NOTHING,
+		PAYLOAD,
+		INDEX,
+		COMMAND,
+		CASES
+	};
+
+	for (int how = 0; how < 2 * CASES; how++) {
+		int harm = how / 2;
+
+		on_ring(&far, 10);
+		cr_assert_eq(send_some(100), 100);
+		if (harm == COMMAND)
+			cr_assert_eq(recv_some(4096), 100);
+		cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(send_some(7), 7);
+		if (harm)
+			harm_next(harm == INDEX ? 0 : RSK_SLOT_FRAME_BYTES);
+		w.wire.end = true;
+		rsk_rx_lose(&w.rx);
+		if (how % 2) /* the progress thread is the first that asks the TCP socket */
+			rsk_rx_check_tcp(&w.rx, &w.wire.c);
+		if (harm == NOTHING) {
+			cr_assert_eq(recv_some(4096), 107);
+			cr_assert_eq(recv_some(4096), 0);
+			continue;
+		}
+		cr_assert_eq(recv_some(4096), how % 2 ? -ECONNRESET : -EPROTO, "%d", how);
+		cr_assert_eq(recv_some(4096), how % 2 ? 0 : -EPROTO, "%d", how);
+		cr_assert_eq(w.wire.out, 10, "%d: newer bytes were read", how);
+		cr_assert(w.rx.fell_back);
+	}
+}
+
+/*
+ * A slot is damaged, the last rail breaks, and the sender, which had left the ring, ends before it
+ * has reported. A sender that had not left it, and had put nothing more, ends as a reset, too: it
+ * was not said.
+ */
+Test(rx_owed, broken_then_gone)
+{
+	for (int how = 0; how < 8; how++) {
+		bool end = how & 1, harm = how & 2, peek = how & 4;
+		static uint8_t in[64];
+		struct iovec iov = { in, sizeof(in) };
+		struct rsk_iovcur cur;
+		uint64_t pos, cell;
+
+		on_ring(&far, 10);
+		cr_assert_eq(send_some(100), 100);
+		cr_assert_eq(recv_some(60), 60);
+		cr_assert_eq(send_some(30), 30);
+		cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(send_some(57), 57);
+		if (harm)
+			harm_next(RSK_SLOT_FRAME_BYTES);
+		rsk_tx_break(&w.tx);
+		rsk_rx_break(&w.rx, &pos, &cell);
+		w.wire.end = end;
+		rsk_rx_lose(&w.rx);
+		cr_assert_eq(recv_some(4096), harm ? 40 : 127);
+		rsk_iovcur_init(&cur, &iov, 1);
+		if (harm)
+			cr_assert_eq(rsk_rx_recv(&w.rx, &w.wire.c, &cur, peek, true), -EPROTO);
+		else
+			cr_assert_eq(recv_some(4096), end ? -ECONNRESET : -EAGAIN);
+		cr_assert_eq(w.wire.out, harm ? 10 : 67);
+	}
+}
+
+/* The same, but the sender's end comes without newer bytes, or has not come yet. */
+Test(rx_owed, broken_then_gone_without_newer_bytes)
+{
+	uint64_t pos, cell;
+
+	on_ring(&far, 10);
+	cr_assert_eq(send_some(100), 100);
+	cr_assert_eq(recv_some(100), 100);
+	cr_assert_eq(send_some(30), 30);
+	harm_next(RSK_SLOT_FRAME_BYTES);
+	rsk_tx_break(&w.tx);
+	rsk_rx_break(&w.rx, &pos, &cell);
+	rsk_rx_lose(&w.rx);
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+	w.wire.end = true;
+	cr_assert_eq(recv_some(4096), -ECONNRESET);
+	cr_assert_eq(recv_some(4096), 0);
 }
