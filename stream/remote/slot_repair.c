@@ -22,7 +22,11 @@
  * packets are lost; then it costs a request.
  */
 #define LOOK_NS 10000000ull
-/* A sender that has closed its socket, and its end of the stream, answers no more. */
+/*
+ * A sender that has closed its socket, and its end of the stream, answers no more. One that was
+ * asked to retransmit by TCP answers with the command RETRANSMIT, and if that is damaged it does
+ * not come again.
+ */
 #define ANSWER_NS 5000000000ull
 
 void rsk_slot_repair_want(struct rsk_stream *s)
@@ -42,11 +46,11 @@ static bool is_shut(int fd)
 	return fd >= 0 && rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
 }
 
-/* Has the sender gone without an answer to the request of @s? rx_lock is held. */
+/* Will the request of @s have no answer? rx_lock is held. */
 static bool is_unheard(const struct rsk_stream *s, uint64_t now_ns, int fd)
 {
 	return rsk_rx_repair_open(&s->rx) && s->repair.called == rsk_rx_repair(&s->rx) &&
-	       now_ns - s->repair.called_ns > ANSWER_NS && is_shut(fd);
+	       now_ns - s->repair.called_ns > ANSWER_NS && (s->rx.repair.gave_up || is_shut(fd));
 }
 
 struct round {

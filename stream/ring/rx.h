@@ -252,7 +252,10 @@ static inline bool rsk_rx_torn(const struct rsk_rx *rx)
  */
 int rsk_rx_recheck(struct rsk_rx *rx);
 
-/* Number of the newest request to put a slot again; is it open, so far as the sender has said? */
+/*
+ * Number of the newest request to put a slot again; is it open, so far as the sender has said?
+ * (None is in the ring of a rail that broke.)
+ */
 static inline uint32_t rsk_rx_repair(const struct rsk_rx *rx)
 {
 	return rx->own.word.repair;
@@ -260,7 +263,8 @@ static inline uint32_t rsk_rx_repair(const struct rsk_rx *rx)
 
 static inline bool rsk_rx_repair_open(const struct rsk_rx *rx)
 {
-	return rx->repair.index && rx->repair.answered != rx->own.word.repair;
+	return rx->repair.index && !rx->rail_loss.limit &&
+	       rx->repair.answered != rx->own.word.repair;
 }
 
 /* Is anything unread at this end (for a reset at close)? */

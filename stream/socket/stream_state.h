@@ -252,8 +252,9 @@ struct rsk_stream {
 	} quiet;
 	/* Of slot_repair.h. */
 	struct {
-		_Atomic(bool) due;  /* its next slot shows and is not whole; seq_cst */
-		uint32_t called;    /* number of the newest request with APPLY; progress thread */
+		_Atomic(bool) due; /* its next slot shows and is not whole; seq_cst */
+		/* Number of the newest request with APPLY; 0: none on this rail; progress thread */
+		uint32_t called;
 		uint64_t called_ns; /* when that was */
 	} repair;
 	struct rsk_lock tx_lock;

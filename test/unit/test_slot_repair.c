@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * test_slot_repair.c - tests the progress thread's checks of a damaged slot
+ * (stream/remote/slot_repair.c) on a link with a stream of which only this end lives: the test
+ * writes what the sender would.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hash.h"
+#include "recovery.h"
+#include "remote_kit.h"
+#include "slot_repair.h"
+
+#define ROUND_NS 10000000ull
+#define ROUNDS 8000 /* more than any repair takes, or any wait for an answer */
+
+static struct kit k;
+static struct kit_stream ks;
+static uint64_t now_ns;
+
+/* The sender's control word arrives, and is handled. */
+static void say(uint32_t what, uint32_t gen, uint32_t answered)
+{
+	struct rsk_stream *s = ks.s;
+	struct rsk_control_word m = {
+		.what = what, .gen = gen, .cells = s->rx.ring.next, .repair = answered
+	};
+	struct rsk_kernel_tcp c;
+
+	m.hash = rsk_hash_control_word(&s->rx.key, &m, RSK_CONTROL_WORD_TX);
+	rsk_seg_own_ctl(&s->link->seg, s->sid)->tx_word = m;
+	rsk_kernel_tcp_init(&c, s, ks.fd);
+	cr_assert_geq(rsk_rx_serve(&s->rx, &c.c), 0);
+}
+
+/* On to the ring, from position 0 on; a slot shows there, and its hash is wrong. */
+static void damaged(void)
+{
+	struct rsk_rx *rx = &ks.s->rx;
+	struct rsk_slot_head head = { .len = 5, .kind = RSK_SLOT_DATA };
+	uint8_t *ring = (uint8_t *)(uintptr_t)rx->ring.base;
+
+	say(RSK_TX_PROPOSE, rx->gen + 1, 0);
+	cr_assert_eq(rx->state, RSK_RX_WATCH);
+	say(RSK_TX_RING, rx->gen, 0);
+	cr_assert_eq(rx->state, RSK_RX_ONRING);
+	head.index = rx->ring.next;
+	memcpy(ring + (rx->ring.next & (rx->ring.cells - 1)) * RSK_CELL_BYTES, &head, sizeof(head));
+	rsk_slot_repair_want(ks.s);
+}
+
+static void begin(void)
+{
+	kit_init();
+	kit_link(&k, true);
+	k.r->listed = true;
+	kit_rail_up(&k, 0);
+	ks = kit_stream(&k, false);
+	now_ns = ROUND_NS;
+	damaged();
+}
+
+/* One round of the progress thread. Returns whether the sender is to be told of a request. */
+static bool is_called(void)
+{
+	now_ns += ROUND_NS;
+	rsk_slot_repair_work(k.r, now_ns);
+	cr_assert(rsk_rx_validate(&ks.s->rx));
+	return atomic_exchange(&ks.s->apply_due, false);
+}
+
+/* Rounds until the sender is told of a request, which must be number @n. */
+static void called_for(uint32_t n)
+{
+	int rounds = 0;
+
+	while (!is_called())
+		cr_assert_lt(++rounds, 10, "request %u is not told", n);
+	cr_assert_eq(rsk_rx_repair(&ks.s->rx), n);
+	cr_assert(rsk_rx_repair_open(&ks.s->rx));
+	for (int i = 0; i < 10; i++)
+		cr_assert_not(is_called(), "request %u is told twice", n);
+}
+
+/* Rounds until the stream has ended; returns the time that took. */
+static uint64_t until_the_end(void)
+{
+	uint64_t from = now_ns;
+
+	for (int i = 0; i < ROUNDS && !rsk_stream_failed(ks.s); i++)
+		is_called();
+	cr_assert(rsk_stream_failed(ks.s), "the reader waits for ever");
+	cr_assert_not(atomic_load(&ks.s->repair.due));
+	return now_ns - from;
+}
+
+static void no_news(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed)
+{
+}
+
+static void renewed(void *arg, uint32_t sid)
+{
+}
+
+/* Requests are counted from 1 on again on a new rail: the first one there is told, too. */
+Test(slot_repair, after_a_renewal)
+{
+	begin();
+	called_for(1);
+	rsk_recovery_break(k.r->l, no_news, NULL);
+	cr_assert_not(is_called(), "a request of a ring that is gone is told");
+	atomic_store(&k.r->l->epoch, 1);
+	rsk_recovery_renew(k.r->l, renewed, NULL);
+	cr_assert_eq(rsk_rx_repair(&ks.s->rx), 0);
+	damaged();
+	called_for(1);
+}
+
+/* A sender that lives may take its time over a request. */
+Test(slot_repair, a_late_answer)
+{
+	begin();
+	called_for(1);
+	for (int i = 0; i < ROUNDS; i++)
+		cr_assert_not(is_called());
+	cr_assert_not(rsk_stream_failed(ks.s));
+	say(RSK_TX_RING, ks.s->rx.gen, 1);
+	called_for(2);
+}
+
+/* One that has closed its socket is not waited for long. */
+Test(slot_repair, a_sender_that_has_closed)
+{
+	uint64_t ns;
+
+	begin();
+	called_for(1);
+	close(ks.other);
+	ns = until_the_end();
+	cr_assert_gt(ns, 4000000000ull);
+	cr_assert_lt(ns, 6000000000ull);
+}
+
+/*
+ * The sender retransmits by TCP, and RETRANSMIT, which says so, is damaged: the bytes wait on the
+ * TCP socket, and nothing says from where on. That is a reset, not a reader that waits for ever.
+ */
+Test(slot_repair, retransmit_is_damaged)
+{
+	uint64_t ns;
+
+	begin();
+	for (uint32_t n = 1; !rsk_rx_is_quiesced(&ks.s->rx); n++) {
+		called_for(n);
+		cr_assert_lt(n, 20);
+		if (!rsk_rx_is_quiesced(&ks.s->rx))
+			say(RSK_TX_RING, ks.s->rx.gen, n);
+	}
+	cr_assert(ks.s->rx.repair.gave_up);
+	ns = until_the_end();
+	cr_assert_gt(ns, 4000000000ull);
+	cr_assert_lt(ns, 6000000000ull);
+}
