@@ -304,6 +304,14 @@ int rsk_ring_tx_retransmit(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, u
 	return 0;
 }
 
+uint64_t rsk_ring_tx_after(const struct rsk_ring_tx *tx, uint64_t index)
+{
+	struct rsk_slot_head head;
+
+	memcpy(&head, tx_at(tx, index), sizeof(head));
+	return rsk_slot_fits(&head, tx->cells, index) ? index + rsk_slot_cells(head.len) : index;
+}
+
 /* Checks the hash of a slot whose payload was copied, with hash @payload. */
 static bool hash_right(const struct rsk_key *key, const struct rsk_slot_head *head,
 		       const uint8_t *at, uint64_t payload)

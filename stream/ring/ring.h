@@ -221,6 +221,9 @@ int rsk_ring_tx_reput(struct rsk_ring_tx *tx, uint64_t from);
  */
 int rsk_ring_tx_retransmit(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, uint32_t lost);
 
+/* The index after the slot at @index, which is in the window; @index: what is there is none. */
+uint64_t rsk_ring_tx_after(const struct rsk_ring_tx *tx, uint64_t index);
+
 /*
  * rsk_ring_tx_read - reads the sender's own slot at *index back: its kind into *kind, the payload
  * into buf[RSK_SLOT_MAX_PAYLOAD]. Used to retransmit by TCP. *index advances. Returns the payload

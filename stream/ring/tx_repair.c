@@ -55,10 +55,19 @@ static bool reads_ring(const struct rsk_tx *tx)
 	       !tx->rail_loss.ring_over && !tx->passed_on && tx->reader == RSK_READER_THERE;
 }
 
+/* Puts the slot that begins at @index. Returns as rsk_ring_tx_retransmit(). */
+static int put_one(struct rsk_tx *tx, uint64_t index)
+{
+	return rsk_ring_tx_retransmit(&tx->ring, index, index + 1, RSK_RAILS_ASKED);
+}
+
 /*
  * Puts the slot at the requested index. The receiver's index is that of the first cell that is not
  * free. If it has taken a part of the slot there, the damaged one is behind it: a second request
- * for the same index includes that one. Returns as rsk_ring_tx_retransmit().
+ * for the same index includes that one, and no other: a copy of a slot that the receiver has not
+ * come to may still wait in an indirect buffer of its rail. If a lost rail has carried the one
+ * behind, the receiver names it when that rail's failure is settled. Returns as
+ * rsk_ring_tx_retransmit().
  */
 static int put_slot(struct rsk_tx *tx)
 {
@@ -76,10 +85,13 @@ static int put_slot(struct rsk_tx *tx)
 	tx->repair.last = from;
 	if (tx->repair.times == REPAIRS)
 		return 0;
+	rc = put_one(tx, from);
+	if (rc < 0)
+		return rc;
 	tx->repair.times++;
-	return rsk_ring_tx_retransmit(&tx->ring, from,
-				      from + (tx->repair.times > 1 ? RSK_SLOT_MAX_CELLS + 1 : 1),
-				      RSK_RAILS_ASKED);
+	if (tx->repair.times > 1)
+		rc = put_one(tx, rsk_ring_tx_after(&tx->ring, from));
+	return rc == -EAGAIN ? 0 : rc;
 }
 
 static int answer(struct rsk_tx *tx)

@@ -4,6 +4,7 @@
  * again, once, or as often as it is damaged; then by TCP; and the stream ends only where neither is
  * possible. No byte is wrong, whatever the damage.
  */
+#include "rails.h"
 #include "rx_parts.h"
 #include "tx_parts.h"
 #include "way_kit.h"
@@ -407,6 +408,95 @@ Test(rx_repair, requests_without_end)
 	cr_assert_lt(w.tx.repair.times, 100);
 	cr_assert_eq(w.tx.repair.answered, 999);
 	cr_assert_eq(w.tx.state, RSK_TX_ONRING);
+}
+
+/* ---- what several rails say of a slot ---- */
+
+static uint32_t agains;		   /* puts so far */
+static uint64_t lost_at;	   /* offset of a slot that a lost rail has carried; 0: none */
+static struct rsk_fabric_ops some; /* far, with several rails */
+
+static int again(struct rsk_rail *rail, uint64_t off, size_t len, uint32_t lost)
+{
+	cr_assert_eq(lost, RSK_RAILS_ASKED);
+	if (off == lost_at)
+		return -EAGAIN;
+	agains++;
+	return rail->ops->put(rail, off, len);
+}
+
+/* Three slots wait on that fabric. Returns the index of the first. */
+static uint64_t three_slots(void)
+{
+	uint64_t first;
+
+	some = far;
+	some.again = again;
+	agains = 0;
+	lost_at = 0;
+	on_ring(&some, 7);
+	first = w.rx.ring.next;
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(send_some(100), 100);
+	return first;
+}
+
+static uint64_t offset_of(uint64_t index)
+{
+	return RING + (index & (CELLS - 1)) * RSK_CELL_BYTES;
+}
+
+/*
+ * Asked again, the sender puts the slot and the next one: one was taken in part, or is damaged. Of
+ * those behind them a copy may still wait at the receiver, and land after what is put there later.
+ */
+Test(rx_repair, puts_no_slot_that_was_not_asked_for)
+{
+	uint64_t first = three_slots();
+
+	ask(1, w.tx.gen, first);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(agains, 1);
+	for (uint32_t i = 2; i < 5; i++) {
+		ask(i, w.tx.gen, first);
+		cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(agains, 1 + 2 * (i - 1));
+		cr_assert_eq(w.tx.repair.times, i);
+		cr_assert_eq(w.tx.repair.answered, i);
+	}
+}
+
+/* While the failure of the slot's rail is not settled, nothing is put, and nothing is counted. */
+Test(rx_repair, waits_for_a_lost_rail)
+{
+	uint64_t first = three_slots();
+
+	lost_at = offset_of(first);
+	harm(first, IN_PAYLOAD);
+	for (int i = 0; i < ROUNDS; i++)
+		cr_assert_eq(round_of_both(), 1);
+	cr_assert_eq(w.tx.repair.times, 0);
+	cr_assert(rsk_tx_repair_due(&w.tx));
+	lost_at = 0;
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(w.tx.repair.times, 1);
+	cr_assert_eq(agains, 1);
+	cr_assert_eq(get(4096, 'r'), 300);
+}
+
+/* The next slot's rail is lost: its failure brings it, and the slot before is not put for ever. */
+Test(rx_repair, the_next_slot_is_of_a_lost_rail)
+{
+	uint64_t first = three_slots();
+
+	lost_at = offset_of(first + rsk_slot_cells(100));
+	ask(1, w.tx.gen, first);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	ask(2, w.tx.gen, first);
+	for (int i = 0; i < ROUNDS; i++)
+		cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(agains, 2);
+	cr_assert_eq(w.tx.repair.answered, 2);
 }
 
 /* Within a host nothing is put again, whoever asks: there is one copy. */
