@@ -91,6 +91,11 @@ enum rsk_local_type {
 #define RSK_LOCAL_DRY 32u
 /* LINK, with CONNECTING, without AGAIN: the link was refused. */
 #define RSK_LOCAL_REFUSED 64u
+/*
+ * LINK, from the accepting end: a request over a link that exists; without it, a link that has not
+ * been admitted yet. ANSWER: to such a LINK.
+ */
+#define RSK_LOCAL_PAIR 128u
 
 struct rsk_local_msg {
 	uint64_t magic;

@@ -30,11 +30,12 @@ static const struct rule {
 	[RSK_LOCAL_LISTEN] = { NEEDS_OWN, 0 },
 	[RSK_LOCAL_LOST] = { NEEDS_LINK, 0 },
 	[RSK_LOCAL_RENDEZVOUS] = { OF_RSOCKD | NEEDS_LINK, RSK_LOCAL_CONNECTING },
-	[RSK_LOCAL_ANSWER] = { OF_RSOCKD, 0 },
+	[RSK_LOCAL_ANSWER] = { OF_RSOCKD, RSK_LOCAL_PAIR },
 	[RSK_LOCAL_RESOLVE] = { NEEDS_PEER, RSK_LOCAL_QUIET },
 	[RSK_LOCAL_RDMA] = { 0, 0 },
 	[RSK_LOCAL_LINK] = { NEEDS_ENDS | NEEDS_OWN | NEEDS_LINK | NEEDS_AT,
-			     RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN | RSK_LOCAL_REFUSED },
+			     RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN | RSK_LOCAL_REFUSED |
+				     RSK_LOCAL_PAIR },
 	[RSK_LOCAL_UNLINK] = { NEEDS_LINK, 0 },
 	[RSK_LOCAL_PORT_TABLE] = { OF_RSOCKD | NEEDS_NUMBER, 0 },
 	[RSK_LOCAL_QOS] = { OF_RSOCKD | NEEDS_LINK, 0 },
@@ -66,6 +67,8 @@ static bool at_ok(const struct rsk_local_msg *m)
 		return false;
 	if ((m->flags & RSK_LOCAL_REFUSED) &&
 	    m->flags != (RSK_LOCAL_REFUSED | RSK_LOCAL_CONNECTING))
+		return false;
+	if ((m->flags & RSK_LOCAL_PAIR) && m->flags != RSK_LOCAL_PAIR)
 		return false;
 	return (m->flags & RSK_LOCAL_CONNECTING) ||
 	       (m->port && m->ipv == ipv && is_address(m->tuple.family, m->ip));

@@ -318,6 +318,12 @@ def where_a_link_comes_from(t):
             reason, told = answer(t, server, "LINK")
             t.equal((reason, told["from_ip"]), ("mapped", pm.packed(rnic)),
                     "admitted if it comes from there")
+        link(t, server, c.far, said["link"], **at(b, RAIL_B, from_ip=pm.packed(ELSEWHERE)))
+        t.equal(answer(t, server, "LINK")[0], "other-source", "another link claims the stream")
+        link(t, server, c.far, said["link"], **at(b, RAIL_B, from_ip=pm.packed(rnic)))
+        t.equal(answer(t, server, "LINK")[0], "mapped", "that takes nothing from the stream")
+        link(t, server, c.far, said["link"], flags=local.PAIR, **at(b, RAIL_B))
+        t.equal(answer(t, server, "LINK")[1]["flags"], local.PAIR, "of a link that exists")
         for one in (server, client):
             one.close()
         c.listener.close()

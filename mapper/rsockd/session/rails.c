@@ -95,6 +95,7 @@ static void settle(struct rsk_local *l, struct rsk_local_process *p, const struc
 		   enum rsk_reason why)
 {
 	struct rsk_local_msg a = { .type = RSK_LOCAL_ANSWER,
+				   .flags = m->flags & RSK_LOCAL_PAIR,
 				   .tuple = m->tuple,
 				   .cookie = m->cookie,
 				   .link = m->link,
@@ -171,26 +172,38 @@ static struct rsk_pm_msg name_of(const struct rsk_local_msg *m, bool connecting)
 	return req;
 }
 
+/* Zeros: not known. */
+static bool is_other(const uint8_t announced[static 16], const uint8_t from_ip[static 16])
+{
+	static const uint8_t unknown[16];
+
+	return memcmp(announced, unknown, 16) != 0 && memcmp(from_ip, unknown, 16) != 0 &&
+	       memcmp(announced, from_ip, 16) != 0;
+}
+
 static enum rsk_reason let_in(struct rsk_local *l, const struct rsk_local_process *p,
 			      const struct rsk_local_msg *m)
 {
 	const struct rsk_session *s = rsk_sessions_find(&l->sessions, p->number, m->link);
 	const struct rsk_pm_msg name = name_of(m, false);
 	struct rsk_pm_addr at = { .port = m->port, .ipv = (uint8_t)m->ipv };
-	static const uint8_t unknown[16];
 	uint8_t announced[16];
 	uint64_t reservation;
 
-	/* A repeated request: the answer may have been lost. */
+	/*
+	 * A repeated request: the answer may have been lost. Or another link of this process claims
+	 * the stream, and it has to come from the same source.
+	 */
+	if (s && (!s->used || s->cookie != m->cookie))
+		return RSK_REASON_NOT_HOLDER;
 	if (s)
-		return s->used && s->cookie == m->cookie ? RSK_REASON_MAPPED :
-							   RSK_REASON_NOT_HOLDER;
+		return is_other(s->from_ip, m->from_ip) ? RSK_REASON_OTHER_SOURCE :
+							  RSK_REASON_MAPPED;
 	if (!p->rail || m->port != p->rail)
 		return RSK_REASON_NOT_HOLDER;
 	memcpy(at.ip, m->ip, 16);
 	reservation = rsk_agent_link(l->agent, &name, &at, m->from_ip, announced);
-	if (!reservation && memcmp(announced, unknown, 16) != 0 &&
-	    memcmp(m->from_ip, unknown, 16) != 0 && memcmp(m->from_ip, announced, 16) != 0)
+	if (!reservation && is_other(announced, m->from_ip))
 		return RSK_REASON_OTHER_SOURCE;
 	if (!reservation)
 		return RSK_REASON_NOT_HOLDER;
