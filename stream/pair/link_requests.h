@@ -72,6 +72,8 @@ struct rsk_remote_ops {
 	 * which address its link must come (zeros: any). False: no link here has asked.
 	 */
 	bool (*answered)(uint64_t handle, uint32_t reason, const uint8_t from_ip[static 16]);
+	/* True if a link that was accepted here by that mapping exists, or awaits its verdict. */
+	bool (*uses)(uint64_t handle);
 	/* Our address to which the initiator of @l connected; NULL: @l was not accepted here. */
 	const struct rsk_verbs_addr *(*here)(const struct rsk_link *l);
 	/*

@@ -267,7 +267,8 @@ static void mapped(struct rsk_stream *s, const struct rsk_local_msg *m)
 
 /*
  * Gives back a mapping that came too late for its stream, or that the stream cannot use: rsockd can
- * grant another one then.
+ * grant another one then. The answer to LINK, which names no port, comes too late if the link has
+ * ended, or the stream is paired or gone.
  */
 static void give_back(const struct rsk_local_msg *m)
 {
@@ -275,6 +276,8 @@ static void give_back(const struct rsk_local_msg *m)
 	struct rsk_local_msg unlink = { .type = RSK_LOCAL_UNLINK, .link = m->link };
 	struct rsk_stream *s = promised ? stream_of(m) : NULL;
 
+	if (m->reason == RSK_REASON_MAPPED && m->link && !m->port)
+		rsk_local_unlink_unused(m->link);
 	if (promised && !(s && s->pairing.mapping == m->link) && rsk_rsockd.fd >= 0)
 		rsk_local_say(&unlink, -1);
 	if (s)
@@ -296,7 +299,9 @@ static void answer(const struct rsk_local_msg *m)
 {
 	struct rsk_stream *s;
 
-	if (m->link && rsk_remote_ops->answered(m->link, m->reason, m->from_ip))
+	/* A link that is about to be made must not be admitted by the answer about another one. */
+	if (m->link && !(m->flags & RSK_LOCAL_PAIR) &&
+	    rsk_remote_ops->answered(m->link, m->reason, m->from_ip))
 		return;
 	s = meant(m);
 	if (!s) {
@@ -309,7 +314,7 @@ static void answer(const struct rsk_local_msg *m)
 	if (s->pairing.search.lasting)
 		rsk_remote_addr_cache_add(&s->tuple);
 	if (m->link && !s->connecting_side)
-		rsk_pm_transaction_answered(s, m->fd, m->reason);
+		rsk_pm_transaction_answered(s, m->fd, m->link, m->reason);
 	else if (m->reason == RSK_REASON_MAPPED && m->port && m->link && rsk_rdma_device())
 		mapped(s, m);
 	else if (m->reason == RSK_REASON_REMOTE && rsk_remote_accept() != -ENODEV)

@@ -36,11 +36,13 @@ void rsk_local_lookup(struct rsk_stream *s, int fd);
  * Tells rsockd that the mapping @handle is for this stream: the connecting end says that it uses
  * the mapping; the accepting end asks whether it may (the answer goes to rsk_remote_ops,
  * rsk_pm_transaction_answered()), where the peer connected to our address @here; @from: where its
- * link has come from, NULL: not known yet, or rsockd need not compare it. False: rsockd is not
+ * link has come from, NULL: not known yet, or rsockd need not compare it; @flags: RSK_LOCAL_PAIR if
+ * the link exists, which the answer repeats. False: rsockd is not
  * there, or has so much to read that it could not be told; no answer will come.
  */
 bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
-		    const struct rsk_verbs_addr *here, const struct rsk_verbs_addr *from);
+		    const struct rsk_verbs_addr *here, const struct rsk_verbs_addr *from,
+		    uint32_t flags);
 
 /*
  * Tells rsockd that the link which this connecting end needs was refused at the address of the
@@ -50,6 +52,12 @@ bool rsk_local_link_refused(struct rsk_stream *s, int fd, uint64_t handle);
 
 /* Without the lock: no stream uses the mapping any more. */
 void rsk_local_unlink_later(uint64_t handle);
+
+/*
+ * Something that rsockd has admitted by the mapping @handle, at the accepting end, has come to
+ * nothing: gives the mapping back unless another link or a stream uses it.
+ */
+void rsk_local_unlink_unused(uint64_t handle);
 
 /* Reports what has changed since: where rails are accepted, mappings that are no longer used. */
 void rsk_local_tell(void);

@@ -16,6 +16,7 @@
 #include "local.h"
 #include "log.h"
 #include "pm_msg.h"
+#include "pm_transaction.h"
 #include "port_reservations.h"
 #include "progress.h"
 #include "tuple.h"
@@ -66,9 +67,10 @@ static bool say_link(struct rsk_stream *s, int fd, uint64_t handle,
 }
 
 bool rsk_local_link(struct rsk_stream *s, int fd, uint64_t handle,
-		    const struct rsk_verbs_addr *here, const struct rsk_verbs_addr *from)
+		    const struct rsk_verbs_addr *here, const struct rsk_verbs_addr *from,
+		    uint32_t flags)
 {
-	return rsk_rsockd.fd >= 0 && say_link(s, fd, handle, here, from, 0);
+	return rsk_rsockd.fd >= 0 && say_link(s, fd, handle, here, from, flags);
 }
 
 bool rsk_local_link_refused(struct rsk_stream *s, int fd, uint64_t handle)
@@ -99,6 +101,25 @@ void rsk_local_unlink_later(uint64_t handle)
 			break;
 	}
 	rsk_progress_call();
+}
+
+void rsk_local_unlink_unused(uint64_t handle)
+{
+	struct rsk_local_msg m = { .type = RSK_LOCAL_UNLINK, .link = handle };
+	bool used = rsk_remote_ops->uses(handle);
+	uint32_t high = rsk_fd_high();
+
+	for (uint32_t i = 0; i < high && !used; i++) {
+		struct rsk_stream *s = rsk_fd_tracked((int)i) ? rsk_stream_of((int)i) : NULL;
+
+		if (!s)
+			continue;
+		used = rsk_pm_transaction_uses(s, handle);
+		rsk_stream_unpin(s);
+	}
+	/* At once: a LINK that is said later must not lose its session by this. */
+	if (!used && rsk_rsockd.fd >= 0)
+		rsk_local_say(&m, -1);
 }
 
 void rsk_local_tell(void)

@@ -416,17 +416,16 @@ int rsk_pairing_ask_about(const struct rsk_tuple *ours, uint64_t handle,
 
 	if (!s)
 		return -ENOENT;
-	told = rsk_local_link(s, fd, handle, here, NULL);
+	told = rsk_local_link(s, fd, handle, here, NULL, 0);
 	rsk_stream_unpin(s);
 	return told ? 0 : -EAGAIN;
 }
 
-void rsk_pairing_came_from_elsewhere(const struct rsk_tuple *ours, uint64_t handle)
+void rsk_pairing_came_from_elsewhere(const struct rsk_tuple *ours)
 {
 	int fd;
 	struct rsk_stream *s = rsk_pm_transaction_accepting(ours, -1, &fd);
 
-	rsk_local_unlink_later(handle);
 	if (!s)
 		return;
 	s->pairing.answer.told = RSK_REASON_OTHER_SOURCE;

@@ -25,10 +25,10 @@ struct rsk_verbs_addr;
 int rsk_pairing_ask_about(const struct rsk_tuple *ours, uint64_t handle,
 			  const struct rsk_verbs_addr *here);
 /*
- * Pairing lock held. The link for the accepting end @ours came from another address than the
- * mapping @handle names: gives the mapping back, and records the reason.
+ * Pairing lock held. The link for the accepting end @ours came from another address than its
+ * mapping names: records the reason.
  */
-void rsk_pairing_came_from_elsewhere(const struct rsk_tuple *ours, uint64_t handle);
+void rsk_pairing_came_from_elsewhere(const struct rsk_tuple *ours);
 
 /* ---- steps of a stream ---- */
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <rsock/local.h>
 #include <rsock/sys.h>
 
 #include "arena.h"
@@ -135,7 +136,7 @@ void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, 
 	}
 	s->pairing.steps = 0;
 	if (l->remote)
-		rsk_local_link(s, fd, s->pairing.mapping, NULL, NULL);
+		rsk_local_link(s, fd, s->pairing.mapping, NULL, NULL, 0);
 }
 
 /* The accepting end that a request names. */
@@ -229,22 +230,49 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
  */
 struct rsk_held_pair_request {
 	struct rsk_link *l; /* may be gone by then */
+	uint32_t link;	    /* its number: another link may be at the same place by then */
+	uint32_t asked;	    /* number of the rsockd that was asked */
 	struct rsk_link_msg m;
 	struct rsk_pm_msg pm;
 };
 
+/* True if a request of another link waits at @s for its answer, which is not this one's. */
+static bool waits_for_another(const struct rsk_stream *s, const struct rsk_link *l)
+{
+	const struct rsk_held_pair_request *h = s->pairing.held;
+	uint32_t number;
+	bool waits;
+
+	return h && h->link != l->number && rsk_local_fd(&number, &waits) >= 0 &&
+	       h->asked == number;
+}
+
 static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm,
 		 struct rsk_stream *s, int fd)
 {
+	const struct rsk_verbs_addr *here = rsk_remote_ops->here(l),
+				    *from = rsk_remote_ops->from(l, &s->tuple);
+	bool waits;
+
+	/* rsockd takes no address for one that is not known yet, and would not compare it. */
+	if (from && (!here || from->family != here->family)) {
+		rsk_pm_transaction_deny(l, m, pm, RSK_REASON_OTHER_SOURCE);
+		return;
+	}
+	if (waits_for_another(s, l)) {
+		rsk_pm_transaction_deny(l, m, pm, RSK_REASON_NO_PEER);
+		return;
+	}
 	if (!s->pairing.held)
 		s->pairing.held = rsk_arena_alloc(sizeof(*s->pairing.held));
 	if (!s->pairing.held) {
 		rsk_pm_transaction_deny(l, m, pm, RSK_REASON_MEMORY);
 		return;
 	}
-	*s->pairing.held = (struct rsk_held_pair_request){ l, *m, *pm };
-	if (rsk_local_link(s, fd, pm->assoc_handle, rsk_remote_ops->here(l),
-			   rsk_remote_ops->from(l, &s->tuple)))
+	*s->pairing.held =
+		(struct rsk_held_pair_request){ .l = l, .link = l->number, .m = *m, .pm = *pm };
+	rsk_local_fd(&s->pairing.held->asked, &waits);
+	if (rsk_local_link(s, fd, pm->assoc_handle, here, from, RSK_LOCAL_PAIR))
 		return;
 	/* Otherwise the request would wait in vain; the other end asks again. */
 	rsk_arena_free(s->pairing.held);
@@ -252,15 +280,21 @@ static void hold(struct rsk_link *l, const struct rsk_link_msg *m, const struct 
 	rsk_pm_transaction_deny(l, m, pm, RSK_REASON_NO_PMSP);
 }
 
-void rsk_pm_transaction_answered(struct rsk_stream *s, int fd, uint32_t reason)
+bool rsk_pm_transaction_uses(const struct rsk_stream *s, uint64_t handle)
+{
+	return s->pairing.mapping == handle ||
+	       (s->pairing.held && s->pairing.held->pm.assoc_handle == handle);
+}
+
+void rsk_pm_transaction_answered(struct rsk_stream *s, int fd, uint64_t handle, uint32_t reason)
 {
 	struct rsk_held_pair_request *h = s->pairing.held;
 
-	if (!h)
+	if (!h || h->pm.assoc_handle != handle)
 		return;
 	s->pairing.held = NULL;
-	if (rsk_links_have(h->l) && atomic_load(&h->l->state) == RSK_LINK_UP &&
-	    rsk_stream_phase(s) == RSK_PHASE_LOOKUP) {
+	if (rsk_links_have(h->l) && h->l->number == h->link &&
+	    atomic_load(&h->l->state) == RSK_LINK_UP && rsk_stream_phase(s) == RSK_PHASE_LOOKUP) {
 		if (reason == RSK_REASON_MAPPED) {
 			rsk_pm_transaction_set_mapping(s, h->pm.assoc_handle);
 			accept_pair(h->l, &h->m, &h->pm, s, fd);
@@ -289,7 +323,9 @@ static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	}
 	if (l->remote && rsk_remote_ops->vouched(l, pm->assoc_handle, &s->tuple))
 		rsk_pm_transaction_set_mapping(s, pm->assoc_handle);
-	if (l->remote && s->pairing.mapping != pm->assoc_handle)
+	/* The mapping may be known, and not this link: a former link has brought it. */
+	if (l->remote &&
+	    (s->pairing.mapping != pm->assoc_handle || rsk_remote_ops->from(l, &s->tuple)))
 		hold(l, m, pm, s, fd);
 	else
 		accept_pair(l, m, pm, s, fd);

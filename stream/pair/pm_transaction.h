@@ -32,10 +32,13 @@ bool rsk_pm_transaction_may_ask(const struct rsk_link *l);
 struct rsk_stream *rsk_pm_transaction_accepting(const struct rsk_tuple *ours, int guess, int *fd);
 
 /*
- * rsockd has said whether the request that waits at @s may be accepted (enum rsk_reason; MAPPED: it
- * may).
+ * rsockd has said whether the request that waits at @s may be accepted by the mapping @handle (enum
+ * rsk_reason; MAPPED: it may).
  */
-void rsk_pm_transaction_answered(struct rsk_stream *s, int fd, uint32_t reason);
+void rsk_pm_transaction_answered(struct rsk_stream *s, int fd, uint64_t handle, uint32_t reason);
+
+/* True if @s is paired by that mapping, or may be: a request that names it waits at @s. */
+bool rsk_pm_transaction_uses(const struct rsk_stream *s, uint64_t handle);
 
 /* The pairing has failed: @s is no stream of its link any more. */
 void rsk_pm_transaction_undo(struct rsk_stream *s);

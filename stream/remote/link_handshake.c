@@ -14,6 +14,7 @@
 
 #include <rsock/sys.h>
 
+#include "local.h"
 #include "pairing.h"
 #include "progress.h"
 #include "log.h"
@@ -140,6 +141,7 @@ void rsk_link_handshake_begin(uint64_t nonce, const struct rsk_remote_target *ta
 void rsk_link_handshake_hello(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	struct rsk_tuple ours = rsk_tuple_mirror(&m->tuple);
+	bool waits;
 	int rc;
 
 	if (r->nonce) {
@@ -154,8 +156,9 @@ void rsk_link_handshake_hello(struct rsk_remote *r, const struct rsk_remote_msg 
 	r->form = rsk_remote_form(&m->order);
 	r->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
 	rsk_pairing_take();
-	r->waits_verdict = true;
 	rc = rsk_pairing_ask_about(&ours, m->handle, &r->here);
+	r->waits_verdict = rc == 0;
+	rsk_local_fd(&r->asked, &waits);
 	rsk_pairing_give();
 	if (rc < 0) {
 		struct rsk_remote_msg no = { .type = RSK_REMOTE_REFUSED,
@@ -166,19 +169,33 @@ void rsk_link_handshake_hello(struct rsk_remote *r, const struct rsk_remote_msg 
 	}
 }
 
+/* Answers come in the order of the questions, so that of a link that has ended is its own, too. */
 static bool answered(uint64_t handle, uint32_t reason, const uint8_t from_ip[static 16])
 {
 	struct rsk_remote *r;
 
 	DL_FOREACH(rsk_remotes.all, r) {
-		if (!r->waits_verdict || r->target.handle != handle)
+		if (!rsk_remote_waits(r) || r->target.handle != handle)
 			continue;
 		r->waits_verdict = false;
+		r->mapped = reason == RSK_REASON_MAPPED && !r->ended;
+		if (r->ended && reason == RSK_REASON_MAPPED)
+			rsk_local_unlink_unused(handle);
 		r->verdict = reason + 1;
 		memcpy(r->announced_ip, from_ip, sizeof(r->announced_ip));
 		rsk_progress_call();
 		return true;
 	}
+	return false;
+}
+
+static bool uses(uint64_t handle)
+{
+	struct rsk_remote *r;
+
+	DL_FOREACH(rsk_remotes.all, r)
+		if ((r->mapped || rsk_remote_waits(r)) && r->target.handle == handle)
+			return true;
 	return false;
 }
 
@@ -338,6 +355,7 @@ void rsk_link_handshake_accept(struct rsk_watch *w, uint32_t events)
 }
 
 const struct rsk_remote_ops rsk_link_handshake_ops = { .answered = answered,
+						       .uses = uses,
 						       .here = here,
 						       .from = from,
 						       .vouched = vouched };

@@ -10,6 +10,7 @@
 #include "pairing.h"
 #include "progress.h"
 #include "links.h"
+#include "local.h"
 #include "log.h"
 #include "rendezvous.h"
 #include "recovery.h"
@@ -87,9 +88,13 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 	if (r->l)
 		atomic_store(&r->l->seg.rail.broken, why < 0 ? why : -EPIPE);
 	rsk_pairing_take();
-	r->waits_verdict = false; /* the answer may be another link's, made with the same mapping */
+	r->ended = true;
 	if (r->listed)
 		rsk_link_kill(r->l);
+	if (r->mapped) {
+		r->mapped = false;
+		rsk_local_unlink_unused(r->target.handle);
+	}
 	if (r->initiator) {
 		rsk_link_request_gone(r->nonce, why);
 		rsk_pending_pairs_lost(r->nonce, refused, r->peer_reason);
@@ -104,13 +109,37 @@ void rsk_remote_dead(struct rsk_remote *r, int why)
 		rsk_recovery_lost(r->l);
 }
 
+bool rsk_remote_waits(const struct rsk_remote *r)
+{
+	uint32_t number;
+	bool waits;
+
+	/* Another rsockd does not know the question. */
+	return r->waits_verdict && rsk_local_fd(&number, &waits) >= 0 && number == r->asked;
+}
+
+/*
+ * The verdict on a link that has ended still comes: it must not be taken for that of another link
+ * with the same mapping, and what rsockd holds by then is given back.
+ */
+static bool waits_verdict(const struct rsk_remote *r)
+{
+	bool waits;
+
+	rsk_pairing_take();
+	waits = rsk_remote_waits(r);
+	rsk_pairing_give();
+	return waits;
+}
+
 /* Frees dead links that no stream uses any more; the engine's object goes with its next sweep. */
 void rsk_remotes_reap(void)
 {
 	struct rsk_remote *r, *next;
 
 	DL_FOREACH_SAFE(rsk_remotes.all, r, next) {
-		if (r->state != RSK_REMOTE_DEAD || (r->listed && atomic_load(&r->l->streams)))
+		if (r->state != RSK_REMOTE_DEAD || (r->listed && atomic_load(&r->l->streams)) ||
+		    waits_verdict(r))
 			continue;
 		for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 			if (r->rail[i].rail)

@@ -117,7 +117,14 @@ struct rsk_remote {
 	uint64_t due_ns; /* when the attempt is given up; UINT64_MAX */
 	/* rsockd's verdict: 0 none yet; else enum rsk_reason + 1. Under the pairing lock */
 	uint32_t verdict;
-	bool waits_verdict; /* under the pairing lock */
+	/*
+	 * Accepting end, under the pairing lock: rsockd was asked, and has not answered yet, also
+	 * while the link is dead; the number of that rsockd. It has admitted the link, and holds a
+	 * session for the mapping. The link is dead, for threads that do not see @state.
+	 */
+	bool waits_verdict;
+	uint32_t asked;
+	bool mapped, ended;
 	/* message to the engine, whose socket had no room; control is paused */
 	struct rsk_link_msg held;
 	bool holds;
@@ -176,6 +183,8 @@ void rsk_remote_message(struct rsk_control_conn *c, const struct rsk_remote_msg 
 typedef void rsk_remote_message_fn(struct rsk_control_conn *c, const struct rsk_remote_msg *m);
 struct rsk_remote *rsk_remote_new(bool initiator, rsk_remote_message_fn *message);
 void rsk_remote_dead(struct rsk_remote *r, int why);
+/* pairing lock held; true if rsockd was asked about @r, and its answer is still to come */
+bool rsk_remote_waits(const struct rsk_remote *r);
 void rsk_remotes_reap(void);
 
 /*

@@ -183,6 +183,9 @@ static bool welcome(const struct rsk_remote *r, const struct rsk_remote_private 
 
 	if (r->secret != p->secret || p->rail >= rsk_knobs.rdma_rails)
 		return false;
+	/* Only the first rail's source is compared, so no other one may bring the link up. */
+	if (r->state == RSK_REMOTE_RAILING && p->rail)
+		return false;
 	rail = &r->rail[p->rail];
 	/*
 	 * Some attempts of the initiator may not have arrived here, and it may have given up one
@@ -218,7 +221,7 @@ static void refuse_source(struct rsk_remote *r)
 	if (r->state != RSK_REMOTE_RAILING)
 		return; /* its streams stay: this rail is refused, no more */
 	rsk_pairing_take();
-	rsk_pairing_came_from_elsewhere(&r->target.tuple, r->target.handle);
+	rsk_pairing_came_from_elsewhere(&r->target.tuple);
 	rsk_pairing_give();
 	rsk_control_conn_send(&r->control, &no);
 	rsk_remote_dead(r, -EACCES);

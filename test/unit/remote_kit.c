@@ -98,6 +98,11 @@ static const struct rsk_fabric_ops ops = {
 
 /* ---- the verbs module ---- */
 
+static void rail_free(struct rsk_verbs_rail *r)
+{
+	free(r);
+}
+
 static struct rsk_verbs_rail *rail_new(struct rsk_verbs *v, struct rsk_seg *seg,
 				       struct rsk_rail *rail, void *ctx)
 {
@@ -203,6 +208,7 @@ static const struct rsk_verbs_module module = {
 	.poll = poll_nothing,
 	.addresses = addresses,
 	.rail_new = rail_new,
+	.rail_free = rail_free,
 	.rail_dscp = rail_dscp,
 	.rail_connect = rail_connect,
 	.rail_break = rail_break,
