@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define RSK_LOCAL_PATH "/run/rsockd/local.sock"
-#define RSK_LOCAL_MAGIC UINT64_C(0x34306c6b636f7372)
+#define RSK_LOCAL_MAGIC UINT64_C(0x35306c6b636f7372)
 
 enum rsk_local_type {
 	/*
