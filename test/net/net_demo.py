@@ -36,7 +36,7 @@ def show(t, host, *words):
 def explain(t, host, to, port, is_mapped=True):
     """Whether a new session from the host to that service is mapped; shows the answer."""
     said = rsock(t, host, "explain", to.ip, port, expect=0 if is_mapped else 1)
-    answer = said.splitlines()[-2]
+    answer = next(line for line in said.splitlines() if line.startswith("answer: "))
     print(f"host{host.number}# rsock policy explain {to.ip} {port}\n{answer}\n", flush=True)
     t.check(answer.startswith("answer: map" if is_mapped else "answer: do not map"), said)
 
