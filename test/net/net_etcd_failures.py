@@ -261,8 +261,8 @@ def a_watch_stays_at_no_node_that_is_cut_off(t):
     rig = Rig(t)
     leader, *others = rig.roles()
     rig.start(urls(leader, *others), urls(*others, leader))
-    t.until(lambda: leader.figure(WATCHES) == 2, 10,
-            "the watches of the agent that asks this node: the document, the services")
+    t.until(lambda: leader.figure(WATCHES) == 3, 10,
+            "the watches of the agent that asks this node: the document, services, roles")
     rig.lab.make_wire(cut=[(leader.host, other.host) for other in others])
     t.until(lambda: leader.figure(WATCHES) == 0, CHECK_S + 8, "the watches to be at another node")
     t.check(state(rig.a)["reached"] and state(rig.a)["endpoint"] != leader.url, state(rig.a))
@@ -547,8 +547,8 @@ def calls_that_fail_together(t):
     dead = f"http://{rig.etcd.nodes[0].host.ip}:4001"
     rig.start(*[[dead, rig.etcd.nodes[0].url]] * 2)
     for host in rig.agents:
-        # the document, the services, a lease
-        t.equal(host.figure("cluster_etcd_failures_total"), 3, "failures at an endpoint")
+        # the document, services, roles, a lease
+        t.equal(host.figure("cluster_etcd_failures_total"), 4, "failures at an endpoint")
         t.check("not reached" not in host.daemon.err(), host.daemon.err())
     rig.is_whole()
 

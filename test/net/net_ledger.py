@@ -327,7 +327,7 @@ def etcd_is_killed_and_back(t):
     auditor = Auditor(t, etcd, {"host1/rnic0": 64})
     s = Sessions(t, a, o)
     t.equal(s.begin(), "mapped", "a session")
-    t.until(lambda: quotas(etcd, o).get("host2", 0) >= 4, 10, "a quota")
+    t.until(lambda: remote(a, o)["quota"] >= 4, 10, "a quota, and that the host knows it")
     etcd.kill()
     ready(t, a, "held")
     covered = count(a, "covered")

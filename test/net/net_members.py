@@ -83,7 +83,8 @@ def each_is_seen_with_its_revision(t):
     newest = push(a, json.dumps({"services": [{"name": "shared", "ports": ["7002"]}],
                                  "rules": [{"name": "r", "map": {"group": "fast"}}]}))
     runs(t, a, newest)
-    t.until(lambda: members(a)["host2"]["refused"], 10, "the other host to say that it refuses it")
+    t.until(lambda: members(a)["host2"]["refused"] and members(a)["host1"]["current"], 10,
+            "the other host to say that it refuses it, and the first one that it runs it")
     rows = members(a)
     t.equal((rows["host1"]["revision"], rows["host1"]["current"]), (newest, True), rows)
     t.equal((rows["host2"]["revision"], rows["host2"]["current"]), (revision, False), rows)
