@@ -36,7 +36,8 @@ class Cluster(unittest.TestCase):
         for figures in self.figures["rest"].values():
             self.assertEqual((figures["puts"], figures["proposals"]), (0, 0))
             self.assertGreater(figures["requests"], 0)
-        self.assertEqual(sum(node["watches"] for node in figures["nodes"]), 3 * AGENTS)  # the document, services, roles
+        # The document, services, roles.
+        self.assertEqual(sum(node["watches"] for node in figures["nodes"]), 3 * AGENTS)
 
     def test_push(self):
         """The document, its history from the second one on, and each agent's entry."""
