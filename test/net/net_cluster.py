@@ -309,7 +309,7 @@ def a_compaction_under_the_watch(t):
     t.equal(state(a)["reached"], True, "the next watch")
 
 
-@case(timeout=60)
+@case(timeout=150)
 def certificates(t):
     lab = Lab(t, 3)
     ours, others = Certificates(t, "ours"), Certificates(t, "others")
@@ -328,9 +328,10 @@ def certificates(t):
                        ({"ca": ours.ca}, etcd.url),
                        ({**tls, "certificate": wrong[0], "key": wrong[1]}, etcd.url)):
         b.start(**member(b, etcd.url, tls=bad))
-        t.until(lambda: state(b)["error"], 10, "a failure")
+        # A handshake that is too slow fails as well, by memcheck beside other tests.
+        t.until(lambda: words in (state(b)["error"] or ""), 30, "a failure for that reason")
         now = state(b)
-        t.check(words in now["error"] and not now["reached"] and not now["revision"], now)
+        t.check(not now["reached"] and not now["revision"], now)
         t.stop(b.daemon)
     b.write_config(**member(b, etcd.url, tls={**tls, "key": t.path("none")}))
     failed = b.run([f"{t.bin}/rsockd", "-c", t.path("rsockd2.conf")])
