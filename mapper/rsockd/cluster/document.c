@@ -304,8 +304,9 @@ static void on_watch_end(void *ctx, int rc, const json_t *body, const char *why)
 	d->watch = NULL;
 	if (rc == -EFBIG) {
 		read_again(d);
-	} else if (d->is_settled) {
+	} else if (!d->was_short) {
 		/* Perhaps that node has ended only. Reading shows whether etcd is reached. */
+		d->was_short = !d->is_settled;
 		stop(d);
 		after_ns(d, rsk_backoff_ns(1, rsk_random_u64()));
 	} else {
@@ -418,6 +419,7 @@ static void on_check(void *ctx, int rc, const json_t *body, const char *why)
 		read_again(d);
 	} else {
 		d->is_settled = true;
+		d->was_short = false;
 		after_ns(d, d->check_ns);
 	}
 	rsk_etcd_answer_free(&a);

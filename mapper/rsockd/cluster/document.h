@@ -57,8 +57,11 @@ struct rsk_document {
 	/* Revisions; 0: none. @told: the one whose refusal was logged */
 	uint64_t running, newest, told;
 	uint64_t seen; /* the store's, of the last reading or event */
-	/* is_settled: the watch has lived for a while */
-	bool is_reached, is_watched, is_settled, was_reached;
+	/*
+	 * is_settled: the watch has lived for a while; was_short: the one before it has not, so that
+	 * another end of that kind counts as a failure
+	 */
+	bool is_reached, is_watched, is_settled, was_short, was_reached;
 	/*
 	 * The document that is in force, or that is refused, is the one that was kept, and etcd has
 	 * not answered yet; the one that was in force has expired, and etcd has not answered since
