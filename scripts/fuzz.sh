@@ -27,7 +27,10 @@ fuzz_one()
 	echo "$((status == 0)) $((status != 0))" >>"${RSOCK_COUNTS:-/dev/null}"
 	if [ "$status" -ne 0 ]; then
 		echo "$name: FAILED; the input is in $work/"
-		tail -60 "$work/log"
+		{
+			echo "---- fuzz_$name ***Failed"
+			tail -60 "$work/log"
+		} | tee -a "${RSOCK_FAILED:-/dev/null}"
 		return 1
 	fi
 	printf '%-20s %12s executions, %s edges\n' "$name" \

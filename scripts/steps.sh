@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Sourced by the scripts that run several suites. suite NAME COMMAND... registers a suite.
 # suites_run runs all registered suites one after the other, whatever their results, prints before
-# each its name and the remaining time, and ends with a table and the line "N passed, N failed" for
-# machines. Its status is 0 if something passed and nothing failed.
+# each its name and the remaining time, and ends with a table, a line for each test that failed, and
+# the line "N passed, N failed" for machines. Its status is 0 if something passed and nothing failed.
 #
 # A suite's command may append lines "PASSED FAILED" to the file RSOCK_COUNTS; otherwise the suite
 # counts as one test. A suite that counts nothing has failed. The usual duration of a suite is in
@@ -116,8 +116,37 @@ suites_run()
 		passed += $1; failed += $2; seconds += $3
 	}
 	END {
-		printf "in sum%6d  %6d  %7d  (%d:%02d)\n\n%d passed, %d failed\n", passed,
-			failed, seconds, seconds / 60, seconds % 60, passed, failed
+		printf "in sum%6d  %6d  %7d  (%d:%02d)\n\n", passed, failed, seconds,
+			seconds / 60, seconds % 60
+	}' "$RSOCK_REPORT"
+	suites_failed
+	awk -F '\t' '{ passed += $1; failed += $2 }
+	END {
+		printf "%d passed, %d failed\n", passed, failed
 		exit failed > 0 || passed == 0
 	}' "$RSOCK_REPORT"
+}
+
+# A line for each test that failed: its name, and the first line of its output that says so. Who is
+# shown the end of a log alone sees these.
+suites_failed()
+{
+	awk '
+	function told()
+	{
+		if (name != "")
+			printf "failed: %s%s\n", name, why == "" ? "" : ": " substr(why, 1, 160)
+		name = why = ""
+	}
+	/^---- .*: FAILED/ { told(); next }
+	/^---- / {
+		told()
+		name = $2
+		if (match($0, /\*\*\*[A-Z][A-Za-z ]*/))
+			name = name " (" substr($0, RSTART + 3, RLENGTH - 3) ")"
+		sub(/ +\)$/, ")", name)
+		next
+	}
+	why == "" && (/^FAIL/ || /[Ff]ailed|[Ee]rror:/) { why = $0 }
+	END { told() }' "$RSOCK_FAILED"
 }

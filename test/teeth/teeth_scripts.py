@@ -90,8 +90,8 @@ class Scripts(Teeth):
         a shared file, for several suites together."""
         self.write("CTestTestfile.cmake",
                    'add_test(good "/bin/sh" "-c" "seq 900 999; echo unheard")\n'
-                   'add_test(bad "/bin/sh" "-c" "echo first; seq 100 199; echo the reason; exit '
-                   '3")\nadd_test(good2 "/bin/true")\n')
+                   'add_test(bad "/bin/sh" "-c" "echo first; seq 100 199; echo why it failed; '
+                   'echo the reason; exit 3")\nadd_test(good2 "/bin/true")\n')
         again = self.tmp / "again"
         again.touch()
         for alone in True, False:
@@ -99,14 +99,15 @@ class Scripts(Teeth):
                        **({} if alone else {"RSOCK_FAILED": again}))
             end = self.said.split("==== what failed")[1]
             self.assertIn("\n---- bad ", end)
-            self.assertTrue(end.endswith("\n198\n199\nthe reason\n"), end)
+            self.assertTrue(end.endswith("\n199\nwhy it failed\nthe reason\n"), end)
             self.assertFalse("first" in end or "good" in end or "unheard" in end, end)
         first = self.suites(f"suite tests {ROOT}/scripts/ctest.sh {self.tmp}; suite others true",
                             "first")
         self.fails("bash", first,
                    says="\nthe reason\n---- tests: FAILED (status 8)\n\n      passed ")
         self.assertEqual(again.read_text(encoding="utf-8").count("the reason"), 1)
-        self.assertTrue(self.said.endswith("\n3 passed, 1 failed\n"), self.said)
+        self.assertTrue(self.said.endswith(")\n\nfailed: bad (Failed): why it failed\n3 passed, "
+                                           "1 failed\n"), self.said)
         second = self.suites("suite checks false", "second")
         both = self.write("both", f"bash {first}; bash {second}\n")
         again.write_text("", encoding="utf-8")
