@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # Sourced by the scripts that run several suites. suite NAME COMMAND... registers a suite.
 # suites_run runs all registered suites one after the other, whatever their results, prints before
-# each its name and the remaining time, and ends with a table, a line for each test that failed, and
-# the line "N passed, N failed" for machines. Its status is 0 if something passed and nothing failed.
+# each its name and the remaining time, and ends with a table, a line for each test that failed,
+# and the line "N passed, N failed" for machines. Its status is 0 if something passed and nothing
+# failed.
 #
 # A suite's command may append lines "PASSED FAILED" to the file RSOCK_COUNTS; otherwise the suite
 # counts as one test. A suite that counts nothing has failed. The usual duration of a suite is in

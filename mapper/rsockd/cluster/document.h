@@ -58,8 +58,8 @@ struct rsk_document {
 	uint64_t running, newest, told;
 	uint64_t seen; /* the store's, of the last reading or event */
 	/*
-	 * is_settled: the watch has lived for a while; was_short: the one before it has not, so that
-	 * another end of that kind counts as a failure
+	 * is_settled: the watch has lived for a while; was_short: the one before it has not, so
+	 * that another end of that kind counts as a failure
 	 */
 	bool is_reached, is_watched, is_settled, was_short, was_reached;
 	/*
