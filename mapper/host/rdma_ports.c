@@ -142,6 +142,8 @@ static void on_device(void *ctx, int at, const char *name)
 		return;
 	snprintf(f.port.device, sizeof(f.port.device), "%s", name);
 	f.port.soft = is_soft(at, name, fd);
+	if (!f.port.soft)
+		f.port.bus = rsk_bus_read(fd);
 	ports = open_dir(fd, "ports");
 	if (ports >= 0)
 		each_entry(ports, count_port, &f.port.ports);
@@ -219,6 +221,14 @@ bool rsk_rdma_ports_soft(const struct rsk_rdma_ports *p, const char *link)
 		soft = true;
 	}
 	return soft;
+}
+
+struct rsk_bus rsk_rdma_ports_bus(const struct rsk_rdma_ports *p, const char *link)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (!p->at[i].soft && strcmp(p->at[i].link, link) == 0)
+			return p->at[i].bus;
+	return (struct rsk_bus){ 0 };
 }
 
 static bool has_port(const struct rsk_rdma_ports *p, const char *link)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rdma_ports.h - reads the ports of this host's RDMA devices from sysfs (class infiniband): on
- * which network link each port is, how fast it is, whether it works, and whether its device is
- * software (Soft-RoCE, siw). Called by rsockd; nothing is kept. Source:
+ * which network link each port is, how fast it is, whether it works, how its device is attached to
+ * the host, and whether it is software (Soft-RoCE, siw). Called by rsockd; nothing is kept. Source:
  * Documentation/ABI/stable/sysfs-class-infiniband of the kernel.
  */
 #ifndef RSK_RDMA_PORTS_H
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bus.h"
 #include "port_rate.h"
 
 #define RSK_RDMA_CLASS "/sys/class/infiniband"
@@ -31,6 +32,7 @@ struct rsk_rdma_port {
 	bool soft;
 	bool infiniband; /* its link layer; otherwise Ethernet */
 	uint64_t bps;	 /* 0: unknown */
+	struct rsk_bus bus; /* of its device; unknown for software */
 };
 
 struct rsk_rdma_ports {
@@ -65,5 +67,8 @@ bool rsk_rdma_links_lost(const struct rsk_rdma_links *l, const struct rsk_rdma_p
 
 /* True if there are RDMA devices on that network link and all of them are software. */
 bool rsk_rdma_ports_soft(const struct rsk_rdma_ports *p, const char *link);
+
+/* How the RDMA device on that network link is attached: the first that is hardware, if any. */
+struct rsk_bus rsk_rdma_ports_bus(const struct rsk_rdma_ports *p, const char *link);
 
 #endif

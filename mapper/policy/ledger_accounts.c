@@ -307,6 +307,7 @@ double rsk_ledger_load(const struct rsk_ledger *l, uint32_t port, uint32_t need)
 		more = l->needs[need].need;
 	v = part(r->connections + more.connections, r->connections_max, v);
 	v = part(r->memory_maps + more.memory_maps, r->memory_maps_max, v);
+	v = part(r->bps + more.bps, r->bps_max, v);
 	return part(p->bps + more.bps + (p->bps_max == UINT64_MAX ? 0 : p->others_bps), p->bps_max,
 		    v);
 }

@@ -18,6 +18,7 @@
 
 #include <rsock/qos.h>
 
+#include "bus.h"
 #include "measures.h"
 #include "pm_addr.h"
 
@@ -38,6 +39,8 @@ struct rsk_pma_question {
 	uint16_t ap_port;
 	/* Of the process on our side; RSK_PMA_NOBODY: not known */
 	uint32_t uid;
+	/* NUMA nodes on which the process on our side may run, bit i: node i; 0: any, or not known */
+	uint64_t numa_nodes;
 	/* Measured round-trip time to the peer's host; 0: not known */
 	uint32_t rtt_us;
 	/* AP: as far as is known, an accelerated process listens on the service's socket */
@@ -219,6 +222,15 @@ void rsk_pma_soft(struct rsk_pma *a, bool (*is_soft)(void *ctx, const struct rsk
 		  void *ctx);
 
 /*
+ * Sets how the RNICs of this node are attached, as it is for an address of one of their ports. The
+ * bus limits the bandwidth of the RNIC, and that of a port that has one; a session of a process
+ * that is bound to other NUMA nodes goes to it only if those near are busier (rnic.h). NULL: not
+ * known.
+ */
+void rsk_pma_attach(struct rsk_pma *a,
+		    struct rsk_bus (*bus_of)(void *ctx, const struct rsk_pm_addr *ip), void *ctx);
+
+/*
  * Sets the minute of the week since Monday 0:00, by the wall clock; any other value: not known, and
  * no condition on the time holds. It may jump: no state depends on it.
  */
@@ -389,6 +401,7 @@ struct rsk_pma_device_view {
 	/* Further rails of links: reserved in port tables, and booked for them */
 	uint64_t rails, rails_booked;
 	uint64_t bps, bps_max;
+	struct rsk_bus bus; /* of its RNIC */
 	/* Measured: what it carries (of this node's ports only), and what of it is others' */
 	uint64_t carried_bps, others_bps;
 	uint64_t memory_maps, memory_maps_max;

@@ -38,6 +38,16 @@ struct rsk_pma {
 	void *happened_ctx;
 };
 
+/*
+ * pma_state.c: sets the limits of bandwidth of a port and of its RNIC; @bps: the configured one, or
+ * 0.
+ */
+void rsk_pma_bus_limits(struct rsk_ledger_account *port, struct rsk_ledger_account *rnic,
+			uint64_t bps);
+
+/* pma_watch.c: an RNIC is attached like that. */
+void rsk_pma_bus_set(struct rsk_pma *a, uint32_t rnic, const struct rsk_bus *bus);
+
 /* pma_watch.c: checks limits, after something was booked on a port or released; and all limits. */
 void rsk_pma_watch(struct rsk_pma *a, uint32_t port_account);
 void rsk_pma_watch_all(struct rsk_pma *a);

@@ -118,6 +118,16 @@ static void put_others_in_force(struct rsk_ledger *l, const struct rsk_pma_bound
 		l->accounts[b->other_services[side]].current = true;
 }
 
+void rsk_pma_bus_limits(struct rsk_ledger_account *port, struct rsk_ledger_account *rnic,
+			uint64_t bps)
+{
+	rnic->bps_max = limit(rnic->bus.bps);
+	port->bps_max = limit(bps);
+	/* A port without a limit has none for what others use of it, either: see ledger.c. */
+	if (bps && rnic->bps_max < port->bps_max)
+		port->bps_max = rnic->bps_max;
+}
+
 static void put_in_force(struct rsk_ledger *l, const struct rsk_conf *c,
 			 const struct rsk_pma_bound *b)
 {
@@ -129,9 +139,8 @@ static void put_in_force(struct rsk_ledger *l, const struct rsk_conf *c,
 		struct rsk_ledger_account *r = &l->accounts[p->rnic];
 
 		p->current = r->current = true;
-		p->bps_max = limit(c->ports[i].bps);
+		rsk_pma_bus_limits(p, r, c->ports[i].bps);
 		p->sessions_max = p->memory_maps_max = p->connections_max = UINT64_MAX;
-		r->bps_max = UINT64_MAX;
 		r->sessions_max = limit(conf->sessions);
 		r->memory_maps_max = limit(conf->memory_maps);
 		r->connections_max = limit(conf->connections);
@@ -218,6 +227,7 @@ static struct rsk_pma_device_view view_of(const struct rsk_pma *a, uint32_t port
 		.rails_booked = p->rails,
 		.bps = p->bps,
 		.bps_max = shown(p->bps_max),
+		.bus = r->bus,
 		.carried_bps = p->carried_bps,
 		.others_bps = p->others_bps,
 		.memory_maps = p->memory_maps,

@@ -103,6 +103,37 @@ void rsk_pma_soft(struct rsk_pma *a, bool (*is_soft)(void *ctx, const struct rsk
 	}
 }
 
+void rsk_pma_attach(struct rsk_pma *a,
+		    struct rsk_bus (*bus_of)(void *ctx, const struct rsk_pm_addr *ip), void *ctx)
+{
+	const struct rsk_conf *c = a->conf;
+
+	for (uint32_t i = 0; i < c->n_rnics; i++) {
+		const struct rsk_conf_rnic *r = &c->rnics[i];
+		struct rsk_bus bus = { 0 };
+
+		if (r->node != c->own_node)
+			continue;
+		for (uint32_t k = r->first_port; bus_of && k < r->first_port + r->n_ports; k++)
+			for (size_t n = 0; !bus.bps && !bus.numa && n < c->ports[k].n_ips; n++)
+				bus = bus_of(ctx, &c->ports[k].ips[n]);
+		rsk_pma_bus_set(a, i, &bus);
+	}
+}
+
+void rsk_pma_bus_set(struct rsk_pma *a, uint32_t rnic, const struct rsk_bus *bus)
+{
+	const struct rsk_conf_rnic *conf = &a->conf->rnics[rnic];
+
+	for (uint32_t i = conf->first_port; i < conf->first_port + conf->n_ports; i++) {
+		struct rsk_ledger_account *p = port_account(a, i), *r = &a->ledger.accounts[p->rnic];
+
+		r->bus = *bus;
+		rsk_pma_bus_limits(p, r, a->conf->ports[i].bps);
+		rsk_pma_watch(a, a->bound.ports[i]);
+	}
+}
+
 /* ---- overload ---- */
 
 static bool is_over(double load, double limit, bool is)

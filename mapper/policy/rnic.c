@@ -218,6 +218,15 @@ static bool is_hot(const struct rsk_decision *d, uint32_t near, uint32_t port)
 			limit * RSK_DECISION_RELIEF);
 }
 
+/* True if the process on our side runs on other NUMA nodes of this node only. */
+static bool is_far(const struct rsk_decision *d, uint32_t port)
+{
+	uint32_t numa = d->ledger->accounts[account(d, port)->rnic].bus.numa;
+
+	return d->q->numa_nodes && numa && rnic_of(d, port)->node == d->conf->own_node &&
+	       !(d->q->numa_nodes & 1ull << (numa - 1));
+}
+
 static struct merit merit_of(const struct rsk_decision *d, const struct rsk_rnic_set *set,
 			     size_t at, uint32_t near)
 {
@@ -230,7 +239,7 @@ static struct merit merit_of(const struct rsk_decision *d, const struct rsk_rnic
 		.spare = r->spare,
 		.shared = r->qos == RSK_CONF_QOS_ANY,
 		.order = set->in_order ? (uint32_t)at : r->order,
-		.load = rsk_rnic_load(d, port),
+		.load = rsk_rnic_load(d, port) + (is_far(d, port) ? RSK_RNIC_FAR_LOAD : 0),
 		.other_address = port != set->own,
 		.sessions = account(d, port)->sessions,
 	};
@@ -286,8 +295,9 @@ static enum rsk_pma_verdict usable(const struct rsk_decision *d, const struct rs
 		RSK_SAY(d, "  device %s: left out: %s", name, lack_words[lack]);
 		return RSK_PMA_EXHAUSTED;
 	}
-	RSK_SAY(d, "  device %s: has room, load %.3g%s", name, rsk_rnic_load(d, port),
-		account(d, port)->overloaded ? ", which is too much" : "");
+	RSK_SAY(d, "  device %s: has room, load %.3g%s%s", name, rsk_rnic_load(d, port),
+		account(d, port)->overloaded ? ", which is too much" : "",
+		is_far(d, port) ? "; the process runs on other NUMA nodes" : "");
 	return RSK_PMA_MAP;
 }
 

@@ -10,12 +10,16 @@
  * services with high availability. The best of the rest is chosen by, in this order: not overloaded
  * (conf.h) now or with this session; nearness to where the session was before (port, RNIC, node);
  * active before spare; own class before any class; order; load; the address that was asked for;
- * fewest sessions. Source: as in pma.h.
+ * fewest sessions. Where the processors of the session's process are all of other NUMA nodes than
+ * the RNIC, its load counts as RSK_RNIC_FAR_LOAD more: so a near one is taken as long as it is not
+ * so much busier. Source: as in pma.h.
  */
 #ifndef RSK_RNIC_H
 #define RSK_RNIC_H
 
 #include "decision.h"
+
+#define RSK_RNIC_FAR_LOAD 0.25
 
 /* The candidates. */
 struct rsk_rnic_set {

@@ -226,16 +226,23 @@ static void tell_device_sessions(const struct rsk_decision *d, const struct rsk_
 		 (unsigned long long)c->number, (unsigned long long)device_sessions(d, port));
 }
 
-/* x2 - x3 of rule R1: the port's bandwidth less what is booked by us or used by others. */
+/*
+ * x2 - x3 of rule R1: the port's bandwidth less what is booked by us or used by others; the bus of
+ * its RNIC may leave less.
+ */
 static uint64_t bandwidth_free(const struct rsk_decision *d, uint32_t port)
 {
 	const struct rsk_ledger_account *p = port_of(d, port);
-	uint64_t left = p->bps_max;
+	const struct rsk_ledger_account *r = &d->ledger->accounts[p->rnic];
+	uint64_t left = p->bps_max, bus = r->bps_max;
 
+	if (bus != UINT64_MAX)
+		bus = bus > r->bps ? bus - r->bps : 0;
 	if (left == UINT64_MAX)
-		return left;
+		return bus;
 	left = left > p->bps ? left - p->bps : 0;
-	return left > p->others_bps ? left - p->others_bps : 0;
+	left = left > p->others_bps ? left - p->others_bps : 0;
+	return left < bus ? left : bus;
 }
 
 static bool holds_fits(const struct rsk_decision *d, const struct rsk_cond *c, uint32_t port)
@@ -246,9 +253,12 @@ static bool holds_fits(const struct rsk_decision *d, const struct rsk_cond *c, u
 static void tell_fits(const struct rsk_decision *d, const struct rsk_cond *c, uint32_t port,
 		      char *text, size_t n)
 {
+	const struct rsk_ledger_account *p = port_of(d, port);
+	uint64_t bus = d->ledger->accounts[p->rnic].bps_max;
+
 	snprintf(text, n, "bandwidth-fits: %llu bit/s are needed, %llu of %llu are free",
 		 (unsigned long long)d->service->bps, (unsigned long long)bandwidth_free(d, port),
-		 (unsigned long long)port_of(d, port)->bps_max);
+		 (unsigned long long)(bus < p->bps_max ? bus : p->bps_max));
 }
 
 static bool holds_free(const struct rsk_decision *d, const struct rsk_cond *c, uint32_t port)

@@ -223,6 +223,75 @@ Test(rdma_ports, link_layers, .init = make_host, .fini = end)
 	cr_assert_not(ports.at[0].infiniband || ports.at[1].infiniband);
 }
 
+/* ---- how a device is attached ---- */
+
+static void attach(const char *device, const char *speed, const char *width, const char *numa)
+{
+	put(speed, "%s/%s/device/current_link_speed", class_path, device);
+	put(width, "%s/%s/device/current_link_width", class_path, device);
+	put(numa, "%s/%s/device/numa_node", class_path, device);
+	cr_assert_eq(rsk_rdma_ports_read(class_path, &ports), 0);
+}
+
+Test(rdma_ports, buses, .init = make_host, .fini = end)
+{
+	static const char *const unknown[][3] = {
+		{ "Unknown\n", "16\n", "-1\n" },	{ "Unknown speed\n", "0\n", "64\n" },
+		{ "8.0 GT/s PCIe\n", "0\n", "\n" },	{ "8.0 GT/s PCIe\n", "255\n", "1x\n" },
+		{ "8.0 GT/s PCIe\n", "-4\n", "" },	{ "7.0 GT/s PCIe\n", "4\n", "99999999999\n" },
+		{ "nan GT/s PCIe\n", "4\n", "x\n" }, { "8.0 Gb/s\n", "4 lanes\n", "4294967296\n" },
+	};
+	struct rsk_bus bus = rsk_rdma_ports_bus(&ports, "eth0");
+
+	cr_assert(bus.bps == 0 && bus.numa == 0, "the files are absent");
+	/* 8 GT/s x 4 x 128/130 x 256/280 */
+	attach("mlx5_0", "8.0 GT/s PCIe\n", "4\n", "1\n");
+	bus = rsk_rdma_ports_bus(&ports, "eth0");
+	cr_assert(bus.bps / 1000000 == 28807 && bus.numa == 2, "%lu", (unsigned long)bus.bps);
+	cr_assert_eq(rsk_rdma_ports_bus(&ports, "eth0.5").bps, bus.bps, "software beside it");
+	cr_assert_eq(rsk_rdma_ports_bus(&ports, "eth9").bps, 0);
+	cr_assert_eq(rsk_bus_bps("5 GT/s", "8") / 1000000, 29257, "as older kernels show it");
+	cr_assert_eq(rsk_bus_bps("64.0 GT/s PCIe", "16") / 1000000, 863085);
+	/* The device below a software device is not its own. */
+	attach("siw1", "8.0 GT/s PCIe\n", "4\n", "0\n");
+	bus = rsk_rdma_ports_bus(&ports, "eth3");
+	cr_assert(bus.bps == 0 && bus.numa == 0);
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+		attach("mlx5_0", unknown[i][0], unknown[i][1], unknown[i][2]);
+		bus = rsk_rdma_ports_bus(&ports, "eth0");
+		cr_assert(bus.bps == 0 && bus.numa == 0, "%zu", i);
+	}
+}
+
+Test(rdma_ports, processors_of_numa_nodes, .init = begin, .fini = end)
+{
+	static struct rsk_numa numa;
+	uint8_t cpus[8] = { 0 };
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/node", root);
+	rsk_numa_read(path, &numa);
+	cr_assert(numa.n == 0 && !rsk_numa_nodes_of(&numa, cpus, 8));
+	put("0-2,9\n", "%s/node0/cpulist", path);
+	put("3-4,8,99999999999-\n", "%s/node1/cpulist", path);
+	put("\n", "%s/node2/cpulist", path);
+	put("60-99999999\n", "%s/node63/cpulist", path);
+	put("5\n", "%s/node64/cpulist", path);
+	rsk_numa_read(path, &numa);
+	cr_assert_eq(numa.n, 3, "node 2 has memory only, node 64 is beyond the bound");
+	cr_assert(numa.node[2] == 1 && numa.node[8] == 2 && numa.node[9] == 1 && !numa.node[5]);
+	cr_assert_eq(numa.node[RSK_NUMA_CPUS_MOST - 1], 64);
+	cpus[0] = 1u << 0 | 1u << 2;
+	cr_assert_eq(rsk_numa_nodes_of(&numa, cpus, 8), 1);
+	cpus[1] = 1u << 0;
+	cr_assert_eq(rsk_numa_nodes_of(&numa, cpus, 8), 3);
+	cpus[7] = 1u << 7;
+	cr_assert_eq(rsk_numa_nodes_of(&numa, cpus, 8), 0, "all nodes");
+	cr_assert_eq(rsk_numa_nodes_of(&numa, cpus, 2), 3);
+	cpus[0] |= 1u << 5;
+	cr_assert_eq(rsk_numa_nodes_of(&numa, cpus, 2), 0, "one of them is not known");
+}
+
 Test(rdma_ports, nothing_there, .init = begin, .fini = end)
 {
 	ports.n = 7;

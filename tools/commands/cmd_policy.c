@@ -111,10 +111,11 @@ static int show(const struct asked *q)
 		return rc;
 	if (q->json)
 		return json_print(answer);
-	printf("%-16s %-16s %-9s %9s %9s %9s %9s %9s %9s %9s\n", "DEVICE", "NODE", "STATE",
-	       "SESSIONS", "PROMISED", "RAILS", "MOST", "GBIT/S", "CARRIED", "OTHERS");
+	printf("%-16s %-16s %-9s %9s %9s %9s %9s %9s %9s %9s %9s %5s\n", "DEVICE", "NODE", "STATE",
+	       "SESSIONS", "PROMISED", "RAILS", "MOST", "GBIT/S", "CARRIED", "OTHERS", "BUS",
+	       "NUMA");
 	json_array_foreach(json_object_get(answer, "devices"), i, device)
-		printf("%-16s %-16s %-9s %9lld %9lld %9lld %9lld %9.2f %9.2f %9.2f\n",
+		printf("%-16s %-16s %-9s %9lld %9lld %9lld %9lld %9.2f %9.2f %9.2f %9.2f %5lld\n",
 		       json_string_value(json_object_get(device, "name")),
 		       json_string_value(json_object_get(device, "node")),
 		       json_string_value(json_object_get(device, "state")),
@@ -122,7 +123,8 @@ static int show(const struct asked *q)
 		       number(device, "rails"), number(device, "sessions_max"),
 		       (double)number(device, "bps") / 1e9,
 		       (double)number(device, "carried_bps") / 1e9,
-		       (double)number(device, "others_bps") / 1e9);
+		       (double)number(device, "others_bps") / 1e9,
+		       (double)number(device, "bus_bps") / 1e9, number(device, "numa_node"));
 	policy_show_cluster(json_object_get(answer, "cluster"));
 	json_decref(answer);
 	return EXIT_OK;

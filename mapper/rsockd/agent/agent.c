@@ -272,6 +272,7 @@ static bool look_for_holder(const struct rsk_agent *a, const struct rsk_pm_msg *
 
 	q->listens = a->local_ops->holder(a->local, req, &holder);
 	q->uid = holder.uid;
+	q->numa_nodes = holder.numa_nodes;
 	return holder.comes;
 }
 
@@ -428,14 +429,15 @@ const struct rsk_pmsp_ops rsk_agent_pmsp_ops = { .decide = decide,
 						 .send = send_datagram };
 
 bool rsk_agent_may_ask(struct rsk_agent *a, const struct rsk_pm_msg *req, uint32_t uid,
-		       uint64_t now_ns, struct rsk_pma_answer *out, rsk_agent_decided *decided,
+		       uint64_t numa_nodes, struct rsk_pma_answer *out, rsk_agent_decided *decided,
 		       void *user)
 {
-	struct rsk_pma_question q = question_of(req, RSK_PMA_CP, now_ns);
+	struct rsk_pma_question q = question_of(req, RSK_PMA_CP, rsk_clock_ns());
 
 	q.uid = uid;
+	q.numa_nodes = numa_nodes;
 	q.rtt_us = rsk_agent_rtt_us(a, &q);
-	rsk_agent_measure(a, now_ns);
+	rsk_agent_measure(a, q.now_ns);
 	if (!rsk_agent_decide(&a->ask, &q, out, decided, user))
 		return false;
 	rsk_agent_count(a, out->verdict);

@@ -37,6 +37,7 @@ struct rsk_agent_counters {
  */
 struct rsk_agent_holder {
 	uint32_t uid;
+	uint64_t numa_nodes; /* on which the process may run; 0: any, or not known */
 	uint16_t rail; /* the port at which its process accepts rails; 0: none */
 	/*
 	 * Its process has not reported such a port yet, but may still do so: it will look up the
@@ -134,14 +135,15 @@ void rsk_agent_fini(struct rsk_agent *a);
 uint32_t rsk_agent_rtt_us(const struct rsk_agent *a, const struct rsk_pma_question *q);
 
 /*
- * F1: asks policy whether our side may ask for this mapping. After verdict MAP, out->ip is the
+ * F1: asks policy whether our side may ask for this mapping, for a process of user @uid that may
+ * run on @numa_nodes (0: any, or not known). After verdict MAP, out->ip is the
  * address from which the link will come, and the caller has to release or confirm out->reservation.
  * Returns true if *out is the answer. Returns false if decided() will get it, unless the caller
  * cancels that by rsk_agent_forget() with &a->ask and @user; the caller then counts the verdict.
  * Strings in an answer are borrowed for the duration of the call.
  */
 bool rsk_agent_may_ask(struct rsk_agent *a, const struct rsk_pm_msg *req, uint32_t uid,
-		       uint64_t now_ns, struct rsk_pma_answer *out, rsk_agent_decided *decided,
+		       uint64_t numa_nodes, struct rsk_pma_answer *out, rsk_agent_decided *decided,
 		       void *user);
 
 /* Present state of all *n devices, allocated. NULL: there are none, or out of memory. */

@@ -155,7 +155,7 @@ int rsk_map_start(struct rsk_map *m)
 		m->asked = by->settings->central;
 	m->outcome = RSK_PM_REFUSED;
 	m->waits = true;
-	if (!rsk_agent_may_ask(by->agent, &m->req, m->uid, rsk_clock_ns(), &m->answer, map_decided,
+	if (!rsk_agent_may_ask(by->agent, &m->req, m->uid, m->numa_nodes, &m->answer, map_decided,
 			       m))
 		return 0;
 	m->waits = false;

@@ -42,6 +42,7 @@ struct rsk_map {
 	struct rsk_pma_answer answer;
 	char rule[256], device[256]; /* "": none */
 	uint32_t uid;
+	uint64_t numa_nodes; /* of the asking process; 0: any, or not known */
 	bool waits; /* for the central agent's answer */
 	enum rsk_pm_outcome outcome;
 	struct rsk_pm_mapping mapping;

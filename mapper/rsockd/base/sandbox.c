@@ -125,6 +125,7 @@ static const int allowed[] = {
 	SCMP_SYS(rt_sigaction),
 	SCMP_SYS(rt_sigprocmask),
 	SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(sched_getaffinity),
 	SCMP_SYS(sendfile),
 	SCMP_SYS(sendmmsg),
 	SCMP_SYS(sendmsg),

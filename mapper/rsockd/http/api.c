@@ -162,7 +162,8 @@ static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
 		json_array_append_new(
 			list,
 			json_pack(
-				"{s:s,s:s,s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
+				"{s:s,s:s,s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I"
+				",s:I,s:i}",
 				"name", view[i].name, "node", view[i].node, "state",
 				state_name(&view[i]), "there", (int)view[i].there, "soft",
 				(int)view[i].soft, "overloaded", (int)view[i].overloaded,
@@ -175,7 +176,9 @@ static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
 				(json_int_t)view[i].memory_maps, "memory_maps_max",
 				(json_int_t)view[i].memory_maps_max, "rails",
 				(json_int_t)view[i].rails, "rails_booked",
-				(json_int_t)view[i].rails_booked));
+				(json_int_t)view[i].rails_booked, "bus_bps",
+				(json_int_t)view[i].bus.bps, "numa_node",
+				(int)view[i].bus.numa - 1)); /* -1: unknown, as in sysfs */
 	free(view);
 	rsk_reply(req, HTTP_OK, with_cluster(d, json_pack("{s:o}", "devices", list)));
 }
@@ -222,8 +225,10 @@ static void post_explain(struct rsk_daemon *d, struct evhttp_request *req)
 		q.ap_port = m.ap_port;
 		q.uid = RSK_PMA_NOBODY;
 		q.listens = q.side == RSK_PMA_AP && rsk_local_holder(&d->local, &m, &holder);
-		if (q.listens)
+		if (q.listens) {
 			q.uid = holder.uid;
+			q.numa_nodes = holder.numa_nodes;
+		}
 		if (user >= 0)
 			q.uid = (uint32_t)user;
 		memcpy(q.cp_ip, m.cp_ip, 16);

@@ -133,6 +133,7 @@ struct question {
 	const struct rsk_devices *d;
 	const struct rsk_pm_addr *ip;
 	bool soft, lost;
+	struct rsk_bus bus;
 };
 
 static void on_address(void *ctx, const char *link, const struct rsk_pm_addr *ip)
@@ -149,6 +150,23 @@ static void on_carried(void *ctx, const char *link, const struct rsk_pm_addr *ip
 
 	if (ip->ipv == q->ip->ipv && memcmp(ip->ip, q->ip->ip, 16) == 0)
 		q->lost |= rsk_rdma_links_lost(q->d->had, q->d->ports, link);
+}
+
+static void on_attached(void *ctx, const char *link, const struct rsk_pm_addr *ip)
+{
+	struct question *q = ctx;
+
+	if (ip->ipv == q->ip->ipv && memcmp(ip->ip, q->ip->ip, 16) == 0)
+		q->bus = rsk_rdma_ports_bus(q->d->ports, link);
+}
+
+struct rsk_bus rsk_devices_bus(void *devices, const struct rsk_pm_addr *ip)
+{
+	struct question q = { .d = devices, .ip = ip };
+
+	if (q.d->found)
+		rsk_ifaces_each(q.d->links, on_attached, &q);
+	return q.bus;
 }
 
 bool rsk_devices_lost(const struct rsk_devices *d, const struct rsk_pm_addr *ip)

@@ -352,6 +352,7 @@ int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rs
 					      .carried = stream_carried,
 					      .ctx = maps->agent->pma } };
 	l->netns = own_netns();
+	rsk_numa_read(RSK_NUMA_NODES, &l->numa);
 	rsk_local_rails_open(l);
 	rsk_port_tables_open(&l->port_tables, l->agent->pma);
 	l->fd = rsk_unix_listen(path, SOCK_SEQPACKET, BACKLOG);

@@ -13,6 +13,7 @@
 #include <event2/event.h>
 #include <rsock/local.h>
 
+#include "bus.h"
 #include "port_tables.h"
 #include "listener_watches.h"
 #include "listeners.h"
@@ -76,6 +77,7 @@ struct rsk_local {
 	size_t railable;   /* the same, and those that are able to */
 	size_t max, asked; /* maximum of processes; number of open questions to the port mapper */
 	uint64_t netns;	   /* SO_NETNS_COOKIE of this daemon; 0: unknown */
+	struct rsk_numa numa; /* the processors of this host */
 	struct rsk_rendezvous_table rendezvous;
 	struct rsk_listeners listeners;
 	struct rsk_listener_watches listener_watches;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
+#include "affinity.h"
 #include "clock.h"
 #include "local_parts.h"
 #include "pm_msg.h"
@@ -212,6 +213,7 @@ void rsk_local_ask(struct rsk_local *l, struct rsk_local_process *p,
 	p->user->asked++;
 	*q = (struct rsk_local_question){ .l = l, .end = *end, .quiet = quiet };
 	q->map = (struct rsk_map){ .by = l->maps, .uid = p->uid, .done = answered, .user = q };
+	q->map.numa_nodes = rsk_affinity_nodes(&l->numa, p->pid);
 	q->map.req = (struct rsk_pm_msg){ .op = RSK_PM_REQ,
 					  .ipv = t->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6,
 					  .ap_port = t->peer_port,

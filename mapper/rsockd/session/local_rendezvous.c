@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "affinity.h"
 #include "clock.h"
 #include "diag.h"
 #include "local_parts.h"
@@ -269,6 +270,14 @@ static bool user_may_have_rails(const struct rsk_local *l, uint32_t uid)
 	return u && u->rails;
 }
 
+/* @process: its number; 0 for one that has exited. */
+static uint64_t numa_nodes_of(const struct rsk_local *l, uint32_t process)
+{
+	const struct rsk_local_process *p = rsk_local_process(l, process);
+
+	return p ? rsk_affinity_nodes(&l->numa, p->pid) : 0;
+}
+
 bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 		      struct rsk_agent_holder *out)
 {
@@ -291,6 +300,7 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 	if (end) {
 		p = rsk_local_process(l, end->process);
 		out->uid = end->uid;
+		out->numa_nodes = numa_nodes_of(l, end->process);
 		out->rail = p ? p->rail : 0;
 		out->comes = p && p->able && !p->rail;
 		return true;
@@ -302,6 +312,7 @@ bool rsk_local_holder(const struct rsk_local *l, const struct rsk_pm_msg *req,
 	listener = rsk_listeners_find(&l->listeners, &at);
 	if (listener) {
 		out->uid = listener->uid;
+		out->numa_nodes = numa_nodes_of(l, listener->process);
 		out->comes = req->cp_port && user_may_have_rails(l, listener->uid) &&
 			     rsk_owner_lookup(&tuple, &own) == 0;
 		return true;
