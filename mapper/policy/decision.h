@@ -9,6 +9,7 @@
 #include "conf.h"
 #include "ledger.h"
 #include "pma.h"
+#include "port_report.h"
 
 /* An overload ends when the load falls below this part of the limit. */
 #define RSK_DECISION_RELIEF 0.9
@@ -18,6 +19,7 @@ struct rsk_decision {
 	const struct rsk_conf *conf;
 	const struct rsk_ledger *ledger;
 	const uint32_t *port_account; /* ledger account of each port of the configuration */
+	const struct rsk_port_report *reports; /* by port: of its node's agent */
 	const struct rsk_pma_question *q;
 	const uint8_t *local, *peer; /* addresses of our side and of the other side */
 	const struct rsk_conf_service *service;

@@ -228,6 +228,7 @@ static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rs
 	d->conf = a->conf;
 	d->ledger = &a->ledger;
 	d->port_account = a->bound.ports;
+	d->reports = a->bound.reports;
 	d->q = q;
 	d->local = q->side == RSK_PMA_CP ? q->cp_ip : q->ap_ip;
 	d->peer = q->side == RSK_PMA_CP ? q->ap_ip : q->cp_ip;

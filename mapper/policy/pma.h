@@ -23,6 +23,7 @@
 #include "pm_addr.h"
 
 struct rsk_conf; /* conf.h: the configuration, read and checked */
+struct rsk_port_report;
 
 enum rsk_pma_side {
 	RSK_PMA_CP,
@@ -293,10 +294,12 @@ int rsk_pma_carried_set(struct rsk_pma *a, const char *device, int64_t carried_b
 
 /*
  * Records what a node's agent reports of its port with this address: it is combined with the local
- * state, and the worse one counts. -ENOENT: no such port, or not of that node.
+ * state, and the worse one counts. @report: of its configuration; the port is chosen only for what
+ * both agents' configurations allow. NULL: nothing. -ENOENT: no such port, or not of that node.
  */
 int rsk_pma_port_seen(struct rsk_pma *a, const char *node, uint8_t ipv, const uint8_t ip[static 16],
-		      enum rsk_pma_device_state state, uint64_t others_bps);
+		      enum rsk_pma_device_state state, uint64_t others_bps,
+		      const struct rsk_port_report *report);
 /* The same for all ports of a node; NULL: of all nodes but our own. */
 void rsk_pma_node_seen(struct rsk_pma *a, const char *node, enum rsk_pma_device_state state);
 
@@ -408,6 +411,8 @@ struct rsk_pma_device_view {
 };
 /* Returns how many there are; at most @max are filled in. */
 size_t rsk_pma_devices(const struct rsk_pma *a, struct rsk_pma_device_view *out, size_t max);
+/* What this agent has to report of the port with that index among them. */
+void rsk_pma_port_report(const struct rsk_pma *a, size_t number, struct rsk_port_report *out);
 
 bool rsk_pma_validate(const struct rsk_pma *a);
 

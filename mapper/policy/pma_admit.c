@@ -118,7 +118,8 @@ static struct rsk_ledger_account *port_account(struct rsk_pma *a, uint32_t port)
 }
 
 int rsk_pma_port_seen(struct rsk_pma *a, const char *node, uint8_t ipv, const uint8_t ip[static 16],
-		      enum rsk_pma_device_state state, uint64_t others_bps)
+		      enum rsk_pma_device_state state, uint64_t others_bps,
+		      const struct rsk_port_report *report)
 {
 	const uint32_t *port = rsk_conf_port_at(a->conf, ipv, ip);
 	struct rsk_ledger_account *p;
@@ -129,6 +130,8 @@ int rsk_pma_port_seen(struct rsk_pma *a, const char *node, uint8_t ipv, const ui
 	p = port_account(a, *port);
 	p->seen = state;
 	p->others_bps = others_bps;
+	a->bound.reports[*port] = report ? *report : (struct rsk_port_report){ 0 };
+	rsk_pma_bus_set(a, a->conf->ports[*port].rnic, &a->bound.reports[*port].bus);
 	rsk_pma_watch(a, a->bound.ports[*port]);
 	return 0;
 }

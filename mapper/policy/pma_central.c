@@ -248,7 +248,8 @@ static void see_devices(struct rsk_central *c, const struct rsk_central_node *n)
 	for (size_t i = 0; i < n->n_devices; i++) {
 		const struct rsk_central_device *d = &n->devices[i];
 
-		rsk_pma_port_seen(c->pma, n->name, d->ipv, d->ip, d->state, d->others_bps);
+		rsk_pma_port_seen(c->pma, n->name, d->ipv, d->ip, d->state, d->others_bps,
+				  &d->report);
 	}
 }
 

@@ -18,8 +18,9 @@
 #include "deadline.h"
 #include "pma.h"
 #include "pma_ask.h"
+#include "port_report.h"
 
-#define RSK_CENTRAL_DEVICES 4096 /* of a node */
+#define RSK_CENTRAL_DEVICES 1024 /* of a node: so many fit into a message */
 
 #define RSK_CENTRAL_COUNTERS(X)                                                                    \
 	X(questions, "requests of local agents")                                                   \
@@ -43,6 +44,7 @@ struct rsk_central_device {
 	uint8_t ip[16], ipv;
 	enum rsk_pma_device_state state;
 	uint64_t sessions, sessions_max, bps, bps_max, others_bps;
+	struct rsk_port_report report;
 };
 
 struct rsk_central_grant;

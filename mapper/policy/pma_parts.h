@@ -15,6 +15,8 @@ struct rsk_pma_bound {
 	uint32_t *services[2];	       /* accounts, by side and service */
 	uint32_t *needs;	       /* by service */
 	struct rsk_measures *measures; /* by service; carried over by name */
+	/* By port, of other nodes; their agents report again after a reload */
+	struct rsk_port_report *reports;
 	/*
 	 * Accounts for sessions that another agent has decided on and that are not in this
 	 * configuration: a port, and a service by side.

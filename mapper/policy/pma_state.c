@@ -13,6 +13,7 @@ static void bound_fini(struct rsk_pma_bound *b)
 	free(b->services[1]);
 	free(b->needs);
 	free(b->measures);
+	free(b->reports);
 }
 
 static uint64_t limit(uint64_t most)
@@ -93,8 +94,9 @@ static int bound_init(struct rsk_pma_bound *b, struct rsk_ledger *l, const struc
 			      calloc(c->n_services + 1u, sizeof(uint32_t)) },
 		.needs = calloc(c->n_services + 1u, sizeof(uint32_t)),
 		.measures = calloc(c->n_services + 1u, sizeof(struct rsk_measures)),
+		.reports = calloc(c->n_ports + 1u, sizeof(struct rsk_port_report)),
 	};
-	if (b->ports && b->services[0] && b->services[1] && b->needs && b->measures)
+	if (b->ports && b->services[0] && b->services[1] && b->needs && b->measures && b->reports)
 		rc = bind_ports(l, c, b);
 	if (rc == 0)
 		rc = bind_services(l, c, b);
@@ -211,6 +213,7 @@ static struct rsk_pma_device_view view_of(const struct rsk_pma *a, uint32_t port
 	const struct rsk_ledger_account *p = &a->ledger.accounts[a->bound.ports[port]];
 	const struct rsk_ledger_account *r = &a->ledger.accounts[p->rnic];
 	const struct rsk_conf_rnic *conf = &a->conf->rnics[a->conf->ports[port].rnic];
+	bool spare = conf->spare || a->bound.reports[port].spare;
 
 	struct rsk_pma_device_view v = {
 		.name = a->conf->ports[port].name,
@@ -219,8 +222,8 @@ static struct rsk_pma_device_view view_of(const struct rsk_pma *a, uint32_t port
 		.there = !p->gone,
 		.overloaded = p->overloaded,
 		.soft = p->soft,
-		.spare = conf->spare,
-		.in_use_as_spare = conf->spare && p->sessions > p->rails,
+		.spare = spare,
+		.in_use_as_spare = spare && p->sessions > p->rails,
 		.sessions = p->sessions - p->rails,
 		.sessions_max = shown(r->sessions_max),
 		.promised = p->promised,
@@ -248,6 +251,13 @@ size_t rsk_pma_devices(const struct rsk_pma *a, struct rsk_pma_device_view *out,
 	return a->conf->n_ports;
 }
 
+void rsk_pma_port_report(const struct rsk_pma *a, size_t number, struct rsk_port_report *out)
+{
+	const struct rsk_ledger_account *p = &a->ledger.accounts[a->bound.ports[number]];
+
+	rsk_port_report_of(a->conf, (uint32_t)number, &a->ledger.accounts[p->rnic].bus, out);
+}
+
 bool rsk_pma_validate(const struct rsk_pma *a)
 {
 	const struct rsk_conf *c = a->conf;
@@ -257,7 +267,8 @@ bool rsk_pma_validate(const struct rsk_pma *a)
 	for (uint32_t i = 0; i < c->n_ports; i++) {
 		const struct rsk_ledger_account *p = &a->ledger.accounts[a->bound.ports[i]];
 
-		if (!p->current || strcmp(p->name, c->ports[i].name) != 0 ||
+		if (!p->current || !rsk_port_report_validate(&a->bound.reports[i]) ||
+		    strcmp(p->name, c->ports[i].name) != 0 ||
 		    strcmp(a->ledger.accounts[p->rnic].name, c->rnics[c->ports[i].rnic].name) != 0)
 			return false;
 	}

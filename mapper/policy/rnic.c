@@ -11,6 +11,7 @@ enum out {
 	IN,
 	NO_ADDRESS,
 	NO_WAY,
+	NO_WAY_REPORTED,
 	OTHER_GROUP,
 	OTHER_CLASS,
 	DOWN,
@@ -23,6 +24,7 @@ enum out {
 static const char *const out_words[] = {
 	[NO_ADDRESS] = "it has no address of this family",
 	[NO_WAY] = "it does not reach the peer",
+	[NO_WAY_REPORTED] = "its node reports that it does not reach the peer",
 	[OTHER_GROUP] = "it is not in the rule's group",
 	[OTHER_CLASS] = "it is for sessions of the other class",
 	[DOWN] = "it is down",
@@ -113,6 +115,20 @@ static bool reaches(const struct rsk_decision *d, uint32_t port)
 	return !p->n_reach;
 }
 
+/* What its node reports of it; where that node has chosen it itself, it has looked at that. */
+static const struct rsk_port_report *report_of(const struct rsk_decision *d, uint32_t port)
+{
+	static const struct rsk_port_report none;
+
+	return d->q->placed ? &none : &d->reports[port];
+}
+
+/* By our configuration, or by that of its node. */
+static bool is_spare(const struct rsk_decision *d, uint32_t port)
+{
+	return rnic_of(d, port)->spare || report_of(d, port)->spare;
+}
+
 static enum rsk_conf_qos class_of(unsigned int priority)
 {
 	return priority >= RSK_CONF_PRIORITY_HIGH ? RSK_CONF_QOS_HIGH : RSK_CONF_QOS_BEST_EFFORT;
@@ -124,14 +140,18 @@ static enum out fitting(const struct rsk_decision *d, const struct rsk_conf_rule
 {
 	const struct rsk_conf_rnic *r = rnic_of(d, port);
 	const struct rsk_conf_port *p = &d->conf->ports[port];
+	enum rsk_conf_qos reported = report_of(d, port)->qos;
 
 	if (!(d->q->ipv == RSK_PM_IPV4 ? p->has_ipv4 : p->has_ipv6))
 		return NO_ADDRESS;
 	if (!reaches(d, port))
 		return NO_WAY;
+	if (!rsk_port_report_reaches(report_of(d, port), d->q->ipv, d->peer))
+		return NO_WAY_REPORTED;
 	if (rule->group != RSK_CONF_NONE && rule->group != r->group)
 		return OTHER_GROUP;
-	if (r->qos != RSK_CONF_QOS_ANY && r->qos != class_of(priority))
+	if ((r->qos != RSK_CONF_QOS_ANY && r->qos != class_of(priority)) ||
+	    (reported != RSK_CONF_QOS_ANY && reported != class_of(priority)))
 		return OTHER_CLASS;
 	return IN;
 }
@@ -158,7 +178,7 @@ static size_t failed(const struct rsk_decision *d, const struct rsk_rnic_set *se
 	size_t n = 0;
 
 	for (size_t i = 0; i < set->n; i++)
-		n += !rnic_of(d, set->ports[i])->spare && state_of(d, set->ports[i]) != IN &&
+		n += !is_spare(d, set->ports[i]) && state_of(d, set->ports[i]) != IN &&
 		     fitting(d, rule, priority, set->ports[i]) == IN;
 	return n;
 }
@@ -173,7 +193,8 @@ static size_t rank(const struct rsk_decision *d, const struct rsk_rnic_set *set,
 	for (size_t i = 0; i < set->n; i++) {
 		const struct rsk_conf_rnic *r = rnic_of(d, set->ports[i]);
 
-		if (r->spare && (r->order < order || (r->order == order && i < at)))
+		if (is_spare(d, set->ports[i]) &&
+		    (r->order < order || (r->order == order && i < at)))
 			n += state_of(d, set->ports[i]) == IN &&
 			     fitting(d, rule, priority, set->ports[i]) == IN;
 	}
@@ -232,12 +253,13 @@ static struct merit merit_of(const struct rsk_decision *d, const struct rsk_rnic
 {
 	uint32_t port = set->ports[at];
 	const struct rsk_conf_rnic *r = rnic_of(d, port);
+	const struct rsk_port_report *reported = report_of(d, port);
 
 	return (struct merit){
 		.hot = is_hot(d, near, port),
 		.distance = distance(d, near, port),
-		.spare = r->spare,
-		.shared = r->qos == RSK_CONF_QOS_ANY,
+		.spare = is_spare(d, port),
+		.shared = r->qos == RSK_CONF_QOS_ANY && reported->qos == RSK_CONF_QOS_ANY,
 		.order = set->in_order ? (uint32_t)at : r->order,
 		.load = rsk_rnic_load(d, port) + (is_far(d, port) ? RSK_RNIC_FAR_LOAD : 0),
 		.other_address = port != set->own,
@@ -318,7 +340,7 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 				     unsigned int priority, uint32_t near, uint32_t *port)
 {
 	size_t stand_in = d->service->high_availability ? failed(d, set, rule, priority) : 0;
-	bool only_own = set->fixed && !rnic_of(d, set->own)->spare && state_of(d, set->own) == IN &&
+	bool only_own = set->fixed && !is_spare(d, set->own) && state_of(d, set->own) == IN &&
 			!account(d, set->own)->overloaded &&
 			fitting(d, rule, priority, set->own) == IN;
 	enum rsk_pma_verdict best = RSK_PMA_NO_DEVICE, one;
@@ -336,7 +358,7 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 			out = state_of(d, p);
 		if (out == IN && only_own && p != set->own)
 			out = ANOTHERS_ADDRESS;
-		if (out == IN && !d->q->placed && rnic_of(d, p)->spare &&
+		if (out == IN && !d->q->placed && is_spare(d, p) &&
 		    (!stand_in || rank(d, set, rule, priority, i) >= stand_in))
 			out = SPARE;
 		if (out != IN) {

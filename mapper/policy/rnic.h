@@ -12,7 +12,8 @@
  * active before spare; own class before any class; order; load; the address that was asked for;
  * fewest sessions. Where the processors of the session's process are all of other NUMA nodes than
  * the RNIC, its load counts as RSK_RNIC_FAR_LOAD more: so a near one is taken as long as it is not
- * so much busier. Source: as in pma.h.
+ * so much busier. What the node of a port reports of it (port_report.h) counts as well: what it
+ * reaches, spare, class. Source: as in pma.h.
  */
 #ifndef RSK_RNIC_H
 #define RSK_RNIC_H

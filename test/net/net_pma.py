@@ -156,6 +156,26 @@ def a_local_hot_plug(t):
     t.equal(a.map(b, SERVICE, cp_port=3)["outcome"], "mapped", "in use again")
 
 
+@case(timeout=60)
+def what_a_node_reaches(t):
+    """The central agent's configuration does not say what a node's RNIC reaches: the node does."""
+    lab = Lab(t, 3)
+    a, b, c = lab.hosts
+    central_agent(lab, 2, IPERF, rnics=[{"name": "b0", "node": "host2", "addresses": [b.ip]}])
+    a.start(**asking(a))
+    rnic = {"name": "rnic0", "addresses": [b.ip]}
+    b.start(**serving(b, rnics=[{**rnic, "reach": ["10.99.0.0/16"]}], pma=under(b, c, "central")))
+    ready(t, c, b)
+    t.equal(a.map(b, SERVICE, cp_port=1)["outcome"], "refused", "a is not among them")
+    steps = c.post("/v1/explain", {"ip": b.ip, "port": SERVICE, "from": a.ip, "side": "ap"})["steps"]
+    t.check(any("its node reports that it does not reach" in step for step in steps), steps)
+    b.write_config(**{**b.config, "rnics": [{**rnic, "reach": ["10.99.0.0/16", "10.77.0.0/24"]}]})
+    b.post("/v1/reload", {})
+    ports = iter(range(2, 1000))
+    t.until(lambda: a.map(b, SERVICE, cp_port=next(ports))["outcome"] == "mapped", 20,
+            "the central agent to hear of it")
+
+
 @case(timeout=90)
 def the_central_dies_and_returns(t):
     lab = Lab(t, 4)

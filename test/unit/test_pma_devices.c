@@ -137,7 +137,7 @@ Test(pma_devices, what_a_cached_mapping_leads_to)
 	}
 	cr_assert_eq(rsk_pma_device_set(a, "r125", RSK_PMA_UP), 0);
 	cr_assert(holds(a, "1.2.3.4", "1.2.3.125"));
-	cr_assert_eq(rsk_pma_port_seen(a, "n2", 4, ip, RSK_PMA_DOWN, 0), 0);
+	cr_assert_eq(rsk_pma_port_seen(a, "n2", 4, ip, RSK_PMA_DOWN, 0, NULL), 0);
 	cr_assert_not(holds(a, "1.2.3.4", "1.2.3.125"), "its node says so");
 	cr_assert_eq(rsk_pma_reload(a, pma_conf("rnics:\n"
 						"  - {name: r125, node: n2,"

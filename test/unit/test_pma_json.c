@@ -79,6 +79,47 @@ Test(pma_json, questions_and_answers)
 	json_decref(body);
 }
 
+static const struct rsk_port_report reported = {
+	.bus = { .bps = 57000000000, .numa = 64 },
+	.reach = { { .ip = { 10, 1 }, .ipv = 4, .bits = 16 },
+		   { .ip = { 0x20, 1, 0xd, 0xb8 }, .ipv = 6, .bits = 32 },
+		   { .ipv = 4, .bits = 0 } },
+	.n_reach = 3,
+	.qos = RSK_CONF_QOS_BEST_EFFORT,
+	.spare = true,
+};
+
+/* A report of as many ports as there may be, which say as much as they can, fits into a message. */
+Test(pma_json, the_longest_report)
+{
+	struct rsk_central_device *all = calloc(RSK_CENTRAL_DEVICES, sizeof(*all));
+	struct rsk_ask_item *held = calloc(RSK_ASK_BATCH, sizeof(*held));
+	json_t *body;
+
+	for (size_t i = 0; i < RSK_CENTRAL_DEVICES; i++) {
+		all[i] = (struct rsk_central_device){
+			.ipv = 6, .state = RSK_PMA_DRAINING, .report = reported
+		};
+		memset(all[i].name, 'x', RSK_ASK_NAME - 1);
+		memset(all[i].ip, 0xff, 16);
+		all[i].sessions = all[i].sessions_max = all[i].bps = INT64_MAX;
+		all[i].bps_max = all[i].others_bps = INT64_MAX;
+		all[i].report.n_reach = RSK_PORT_REACH_MOST;
+		for (size_t k = 0; k < RSK_PORT_REACH_MOST; k++) {
+			all[i].report.reach[k] =
+				(struct rsk_conf_prefix){ .ipv = 6, .bits = 128 };
+			memset(all[i].report.reach[k].ip, 0xff, 16);
+		}
+	}
+	for (size_t i = 0; i < RSK_ASK_BATCH; i++)
+		held[i] = item_of(UINT32_MAX, 6);
+	body = rsk_pma_json_report(&me, true, 3, false, 0.25, all, RSK_CENTRAL_DEVICES, held,
+				   RSK_ASK_BATCH);
+	json_decref(carried(body));
+	free(all);
+	free(held);
+}
+
 Test(pma_json, reports_and_numbers)
 {
 	struct rsk_ask_item held[2] = { item_of(1, 4), item_of(2, 6) };
@@ -90,7 +131,8 @@ Test(pma_json, reports_and_numbers)
 						   .sessions_max = 2,
 						   .bps = 3,
 						   .bps_max = 4,
-						   .others_bps = 5 };
+						   .others_bps = 5,
+						   .report = reported };
 	static struct rsk_pma_report r;
 	uint64_t ids[RSK_ASK_IDS];
 	struct rsk_pma_speaker who;
@@ -100,6 +142,7 @@ Test(pma_json, reports_and_numbers)
 	cr_assert_eq(rsk_pma_json_take_report(body, &who, &r), 2);
 	cr_assert_eq(who.role, 4711);
 	cr_assert(r.resume && !r.last && r.load > 0.24 && r.load < 0.26 && r.n_devices == 1);
+	cr_assert_eq(memcmp(&r.devices[0].report, &reported, sizeof(reported)), 0);
 	again = rsk_pma_json_report(&who, true, r.part, false, r.load, r.devices, 1, r.held, 2);
 	cr_assert(json_equal(again, body), "as it was");
 	json_decref(again);
@@ -122,6 +165,8 @@ Test(pma_json, reports_and_numbers)
 	"\"name\":\"r\",\"ip\":\"10.0.0.1\",\"sessions\":0,\"sessions_max\":0,\"bps\":0,"          \
 	"\"bps_max\":0,\"others_bps\":0"
 #define REPORT WHO ",\"resume\":true,\"part\":0,\"last\":true,\"load\":0"
+#define SAYING(more)                                                                               \
+	"{" REPORT ",\"devices\":[{" DEVICE ",\"state\":\"up\"," more "}],\"held\":[]}"
 #define NEED "\"bps\":1,\"memory_maps\":1,\"connections\":1"
 /* As long as a name may be, and one byte longer. */
 #define LONGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
@@ -212,6 +257,25 @@ static const struct {
 	{ take_report, false,
 	  "{" REPORT ",\"devices\":[{" DEVICE ",\"state\":\"on\"}],\"held\":[]}" },
 	{ take_report, false, "{" REPORT ",\"devices\":[{" DEVICE "}],\"held\":[]}" },
+	{ take_report, true, SAYING("\"bus_bps\":0,\"numa_node\":63,\"spare\":false") },
+	{ take_report, true, SAYING("\"class\":\"high\",\"reach\":[\"::/0\",\"10.0.0.1\"]") },
+	{ take_report, false, SAYING("\"bus_bps\":-1") },
+	{ take_report, false, SAYING("\"bus_bps\":1000000000000001") },
+	{ take_report, false, SAYING("\"bus_bps\":null") },
+	{ take_report, false, SAYING("\"numa_node\":64") },
+	{ take_report, false, SAYING("\"numa_node\":-1") },
+	{ take_report, false, SAYING("\"numa_node\":1.0") },
+	{ take_report, false, SAYING("\"spare\":1") },
+	{ take_report, false, SAYING("\"class\":\"any\"") },
+	{ take_report, false, SAYING("\"class\":1") },
+	{ take_report, false, SAYING("\"reach\":[]") },
+	{ take_report, false, SAYING("\"reach\":\"10.0.0.0/8\"") },
+	{ take_report, false, SAYING("\"reach\":[\"10.0.0.1/8\"]") },
+	{ take_report, false, SAYING("\"reach\":[\"10.0.0.0/33\"]") },
+	{ take_report, false, SAYING("\"reach\":[10]") },
+	{ take_report, false,
+	  SAYING("\"reach\":[\"::\",\"::\",\"::\",\"::\",\"::\",\"::\",\"::\",\"::\",\"::\"]") },
+	{ take_report, false, SAYING("\"order\":1") },
 	{ take_report, false, "{" REPORT ",\"devices\":[]}" },
 	{ take_report, true,
 	  "{" REPORT ",\"devices\":[],\"held\":[{" QUESTION "," NEED

@@ -114,13 +114,13 @@ Test(pma_overload, a_reported_device_is_told_of_when_it_crosses)
 	struct rsk_pma_question q = pma_question(RSK_PMA_AP, CP, "10.1.0.4", 1);
 
 	rsk_pma_listen(a, pma_hear_event, NULL);
-	cr_assert_eq(rsk_pma_port_seen(a, "other", 4, q.ap_ip, RSK_PMA_UP, 799), 0);
+	cr_assert_eq(rsk_pma_port_seen(a, "other", 4, q.ap_ip, RSK_PMA_UP, 799, NULL), 0);
 	pma_is_heard("");
-	cr_assert_eq(rsk_pma_port_seen(a, "other", 4, q.ap_ip, RSK_PMA_UP, 800), 0);
+	cr_assert_eq(rsk_pma_port_seen(a, "other", 4, q.ap_ip, RSK_PMA_UP, 800, NULL), 0);
 	pma_is_heard("far over\n");
 	cr_assert(pma_view(a, "far").overloaded);
 	cr_assert(rsk_pma_validate(a));
-	cr_assert_eq(rsk_pma_port_seen(a, "other", 4, q.ap_ip, RSK_PMA_UP, 719), 0);
+	cr_assert_eq(rsk_pma_port_seen(a, "other", 4, q.ap_ip, RSK_PMA_UP, 719, NULL), 0);
 	pma_is_heard("far relief\n");
 	cr_assert(rsk_pma_validate(a));
 	rsk_pma_free(a);

@@ -11,6 +11,7 @@
 
 #include "pm_addr.h"
 #include "pm_msg.h"
+#include "port_json.h"
 #include "verdict.h"
 
 #define RATE_MOST 1000000000000000 /* 1000 Tbit/s, as in the configuration */
@@ -363,18 +364,22 @@ static const char *const states[] = {
 
 static json_t *device_json(const struct rsk_central_device *d)
 {
-	return json_pack("{s:s,s:o,s:s,s:I,s:I,s:I,s:I,s:I}", "name", d->name, "ip",
-			 ip_json(d->ip, d->ipv), "state", states[d->state], "sessions",
-			 (json_int_t)d->sessions, "sessions_max", (json_int_t)d->sessions_max,
-			 "bps", (json_int_t)d->bps, "bps_max", (json_int_t)d->bps_max, "others_bps",
-			 (json_int_t)d->others_bps);
+	json_t *o = json_pack("{s:s,s:o,s:s,s:I,s:I,s:I,s:I,s:I}", "name", d->name, "ip",
+			      ip_json(d->ip, d->ipv), "state", states[d->state], "sessions",
+			      (json_int_t)d->sessions, "sessions_max", (json_int_t)d->sessions_max,
+			      "bps", (json_int_t)d->bps, "bps_max", (json_int_t)d->bps_max,
+			      "others_bps", (json_int_t)d->others_bps);
+
+	rsk_port_json_put(o, &d->report);
+	return o;
 }
 
 static bool device_of(json_t *o, struct rsk_central_device *out)
 {
 	static const char *const keys[] = { "name",	"ip",		"state",
 					    "sessions", "sessions_max", "bps",
-					    "bps_max",	"others_bps",	NULL };
+					    "bps_max",	"others_bps",	RSK_PORT_JSON_KEYS,
+					    NULL };
 	struct number n[] = { { "sessions", INT64_MAX, 0 },
 			      { "sessions_max", INT64_MAX, 0 },
 			      { "bps", INT64_MAX, 0 },
@@ -395,7 +400,7 @@ static bool device_of(json_t *o, struct rsk_central_device *out)
 	out->bps = (uint64_t)n[2].value;
 	out->bps_max = (uint64_t)n[3].value;
 	out->others_bps = (uint64_t)n[4].value;
-	return s <= RSK_PMA_DRAINING;
+	return s <= RSK_PMA_DRAINING && rsk_port_json_take(o, &out->report);
 }
 
 static json_t *held_json(const struct rsk_ask_item *item)

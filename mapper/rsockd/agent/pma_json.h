@@ -15,7 +15,8 @@
  *			"redirect"?, "lease_ms"}]
  *	release, confirm: "ids": [...] -> {}
  *	report:		"resume", "part", "last", "load", "devices": [{"name", "ip", "state",
- *			"sessions", "sessions_max", "bps", "bps_max", "others_bps"}],
+ *			"sessions", "sessions_max", "bps", "bps_max", "others_bps", and fields of
+ *			port_json.h}],
  *			"held": [a question and "ip", "bps", "memory_maps", "connections", "used"]
  *			-> {"hold_ms"}
  */

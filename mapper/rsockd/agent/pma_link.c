@@ -129,6 +129,7 @@ static json_t *report(struct rsk_pma_link *l, const struct rsk_pma_speaker *who,
 			d->bps = v->bps;
 			d->bps_max = v->bps_max;
 			d->others_bps = v->others_bps;
+			rsk_pma_port_report(l->pma, i, &d->report);
 		}
 		body = rsk_pma_json_report(who, resume, l->ask.part, last, rsk_pma_load(l->pma),
 					   out, own, l->items, n);
