@@ -30,8 +30,8 @@ struct rsk_rdma_port {
 	char link[IF_NAMESIZE]; /* network interface */
 	bool works;		/* its state is ACTIVE */
 	bool soft;
-	bool infiniband; /* its link layer; otherwise Ethernet */
-	uint64_t bps;	 /* 0: unknown */
+	bool infiniband;    /* its link layer; otherwise Ethernet */
+	uint64_t bps;	    /* 0: unknown */
 	struct rsk_bus bus; /* of its device; unknown for software */
 };
 

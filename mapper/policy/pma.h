@@ -40,7 +40,7 @@ struct rsk_pma_question {
 	uint16_t ap_port;
 	/* Of the process on our side; RSK_PMA_NOBODY: not known */
 	uint32_t uid;
-	/* NUMA nodes on which the process on our side may run, bit i: node i; 0: any, or not known */
+	/* NUMA nodes on which the process on our side may run, bit i: node i; 0: any, or unknown */
 	uint64_t numa_nodes;
 	/* Measured round-trip time to the peer's host; 0: not known */
 	uint32_t rtt_us;

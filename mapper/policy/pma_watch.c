@@ -126,7 +126,8 @@ void rsk_pma_bus_set(struct rsk_pma *a, uint32_t rnic, const struct rsk_bus *bus
 	const struct rsk_conf_rnic *conf = &a->conf->rnics[rnic];
 
 	for (uint32_t i = conf->first_port; i < conf->first_port + conf->n_ports; i++) {
-		struct rsk_ledger_account *p = port_account(a, i), *r = &a->ledger.accounts[p->rnic];
+		struct rsk_ledger_account *p = port_account(a, i),
+					  *r = &a->ledger.accounts[p->rnic];
 
 		r->bus = *bus;
 		rsk_pma_bus_limits(p, r, a->conf->ports[i].bps);

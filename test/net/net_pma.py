@@ -167,7 +167,8 @@ def what_a_node_reaches(t):
     b.start(**serving(b, rnics=[{**rnic, "reach": ["10.99.0.0/16"]}], pma=under(b, c, "central")))
     ready(t, c, b)
     t.equal(a.map(b, SERVICE, cp_port=1)["outcome"], "refused", "a is not among them")
-    steps = c.post("/v1/explain", {"ip": b.ip, "port": SERVICE, "from": a.ip, "side": "ap"})["steps"]
+    question = {"ip": b.ip, "port": SERVICE, "from": a.ip, "side": "ap"}
+    steps = c.post("/v1/explain", question)["steps"]
     t.check(any("its node reports that it does not reach" in step for step in steps), steps)
     b.write_config(**{**b.config, "rnics": [{**rnic, "reach": ["10.99.0.0/16", "10.77.0.0/24"]}]})
     b.post("/v1/reload", {})

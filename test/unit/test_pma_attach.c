@@ -13,21 +13,20 @@
 #define CP "10.0.0.1"
 #define GBIT 1000000000ull
 
-static const char two_rnics[] =
-	"node: here\n"
-	"rnics:\n"
-	"  - {name: x, node: here, sessions: 100, ports: [\n"
-	"     {name: a, addresses: [10.1.0.1], bandwidth: 100Gbit},\n"
-	"     {name: b, addresses: [10.1.0.2], bandwidth: 100Gbit}]}\n"
-	"  - {name: y, node: here, sessions: 100, addresses: [10.1.0.3]}\n"
-	"  - {name: z, node: there, addresses: [10.2.0.1]}\n"
-	"aggregates:\n"
-	"  - {address: 10.9.0.1, over: [x, y]}\n"
-	"  - {address: 10.9.0.2, over: [y]}\n"
-	"services:\n"
-	"  - {name: s, ports: ['80'], bandwidth: 20Gbit}\n"
-	"  - {name: t, ports: ['81']}\n"
-	"rules: [{name: r, when: {bandwidth-fits: true}}]\n";
+static const char two_rnics[] = "node: here\n"
+				"rnics:\n"
+				"  - {name: x, node: here, sessions: 100, ports: [\n"
+				"     {name: a, addresses: [10.1.0.1], bandwidth: 100Gbit},\n"
+				"     {name: b, addresses: [10.1.0.2], bandwidth: 100Gbit}]}\n"
+				"  - {name: y, node: here, sessions: 100, addresses: [10.1.0.3]}\n"
+				"  - {name: z, node: there, addresses: [10.2.0.1]}\n"
+				"aggregates:\n"
+				"  - {address: 10.9.0.1, over: [x, y]}\n"
+				"  - {address: 10.9.0.2, over: [y]}\n"
+				"services:\n"
+				"  - {name: s, ports: ['80'], bandwidth: 20Gbit}\n"
+				"  - {name: t, ports: ['81']}\n"
+				"rules: [{name: r, when: {bandwidth-fits: true}}]\n";
 
 /* Of the RNIC with address 10.1.0.1 and of the one with 10.1.0.3. */
 struct host {
@@ -55,13 +54,12 @@ Test(pma_attach, the_bus_limits_both_ports_of_an_rnic)
 	cr_assert_eq(pma_view(a, "x/b").bus.bps, 57 * GBIT);
 	cr_assert_eq(pma_view(a, "y").bus.bps, 0);
 	for (int i = 0; i < 2; i++) {
-		struct rsk_pma_answer out =
-			pma_ask_ap(a, CP, i ? "10.1.0.2" : "10.1.0.1", 80);
+		struct rsk_pma_answer out = pma_ask_ap(a, CP, i ? "10.1.0.2" : "10.1.0.1", 80);
 
 		pma_is_on(out, i ? "x/b" : "x/a");
 		held[i] = out.reservation;
 	}
-	/* 40 of 57 are booked, 20 on each port: a third session fits either port, but not the bus. */
+	/* 40 of 57 are booked, 20 on each port: a third session fits a port, but not the bus. */
 	cr_assert_eq(pma_explain(a, &q).verdict, RSK_PMA_NO_RULE);
 	cr_assert(strstr(pma_said, "17000000000 of 57000000000 are free"), "%s", pma_said);
 	cr_assert(rsk_pma_validate(a));
@@ -80,11 +78,10 @@ Test(pma_attach, the_bus_limits_both_ports_of_an_rnic)
 /* No rule looks at bandwidth: the ledger alone has to refuse. */
 Test(pma_attach, the_bus_limits_what_is_promised)
 {
-	struct rsk_pma *a = pma_of(
-		"rnics:\n"
-		"  - {name: x, ports: [{name: a, addresses: [10.1.0.1]},\n"
-		"                      {name: b, addresses: [10.1.0.2]}]}\n"
-		"services: [{name: s, ports: ['80'], bandwidth: 20Gbit}]\n");
+	struct rsk_pma *a = pma_of("rnics:\n"
+				   "  - {name: x, ports: [{name: a, addresses: [10.1.0.1]},\n"
+				   "                      {name: b, addresses: [10.1.0.2]}]}\n"
+				   "services: [{name: s, ports: ['80'], bandwidth: 20Gbit}]\n");
 	struct host h = { .x.bps = 57 * GBIT };
 
 	rsk_pma_attach(a, bus_of, &h);

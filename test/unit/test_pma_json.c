@@ -97,17 +97,16 @@ Test(pma_json, the_longest_report)
 	json_t *body;
 
 	for (size_t i = 0; i < RSK_CENTRAL_DEVICES; i++) {
-		all[i] = (struct rsk_central_device){
-			.ipv = 6, .state = RSK_PMA_DRAINING, .report = reported
-		};
+		all[i] = (struct rsk_central_device){ .ipv = 6,
+						      .state = RSK_PMA_DRAINING,
+						      .report = reported };
 		memset(all[i].name, 'x', RSK_ASK_NAME - 1);
 		memset(all[i].ip, 0xff, 16);
 		all[i].sessions = all[i].sessions_max = all[i].bps = INT64_MAX;
 		all[i].bps_max = all[i].others_bps = INT64_MAX;
 		all[i].report.n_reach = RSK_PORT_REACH_MOST;
 		for (size_t k = 0; k < RSK_PORT_REACH_MOST; k++) {
-			all[i].report.reach[k] =
-				(struct rsk_conf_prefix){ .ipv = 6, .bits = 128 };
+			all[i].report.reach[k] = (struct rsk_conf_prefix){ .ipv = 6, .bits = 128 };
 			memset(all[i].report.reach[k].ip, 0xff, 16);
 		}
 	}
@@ -165,8 +164,7 @@ Test(pma_json, reports_and_numbers)
 	"\"name\":\"r\",\"ip\":\"10.0.0.1\",\"sessions\":0,\"sessions_max\":0,\"bps\":0,"          \
 	"\"bps_max\":0,\"others_bps\":0"
 #define REPORT WHO ",\"resume\":true,\"part\":0,\"last\":true,\"load\":0"
-#define SAYING(more)                                                                               \
-	"{" REPORT ",\"devices\":[{" DEVICE ",\"state\":\"up\"," more "}],\"held\":[]}"
+#define SAYING(more) "{" REPORT ",\"devices\":[{" DEVICE ",\"state\":\"up\"," more "}],\"held\":[]}"
 #define NEED "\"bps\":1,\"memory_maps\":1,\"connections\":1"
 /* As long as a name may be, and one byte longer. */
 #define LONGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"

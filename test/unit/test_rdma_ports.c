@@ -236,9 +236,9 @@ static void attach(const char *device, const char *speed, const char *width, con
 Test(rdma_ports, buses, .init = make_host, .fini = end)
 {
 	static const char *const unknown[][3] = {
-		{ "Unknown\n", "16\n", "-1\n" },	{ "Unknown speed\n", "0\n", "64\n" },
-		{ "8.0 GT/s PCIe\n", "0\n", "\n" },	{ "8.0 GT/s PCIe\n", "255\n", "1x\n" },
-		{ "8.0 GT/s PCIe\n", "-4\n", "" },	{ "7.0 GT/s PCIe\n", "4\n", "99999999999\n" },
+		{ "Unknown\n", "16\n", "-1\n" },     { "Unknown speed\n", "0\n", "64\n" },
+		{ "8.0 GT/s PCIe\n", "0\n", "\n" },  { "8.0 GT/s PCIe\n", "255\n", "1x\n" },
+		{ "8.0 GT/s PCIe\n", "-4\n", "" },   { "7.0 GT/s PCIe\n", "4\n", "99999999999\n" },
 		{ "nan GT/s PCIe\n", "4\n", "x\n" }, { "8.0 Gb/s\n", "4 lanes\n", "4294967296\n" },
 	};
 	struct rsk_bus bus = rsk_rdma_ports_bus(&ports, "eth0");

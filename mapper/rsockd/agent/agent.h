@@ -38,7 +38,7 @@ struct rsk_agent_counters {
 struct rsk_agent_holder {
 	uint32_t uid;
 	uint64_t numa_nodes; /* on which the process may run; 0: any, or not known */
-	uint16_t rail; /* the port at which its process accepts rails; 0: none */
+	uint16_t rail;	     /* the port at which its process accepts rails; 0: none */
 	/*
 	 * Its process has not reported such a port yet, but may still do so: it will look up the
 	 * end, or has done so

@@ -43,7 +43,7 @@ struct rsk_map {
 	char rule[256], device[256]; /* "": none */
 	uint32_t uid;
 	uint64_t numa_nodes; /* of the asking process; 0: any, or not known */
-	bool waits; /* for the central agent's answer */
+	bool waits;	     /* for the central agent's answer */
 	enum rsk_pm_outcome outcome;
 	struct rsk_pm_mapping mapping;
 	void (*done)(struct rsk_map *m);

@@ -10,7 +10,7 @@ uint64_t rsk_affinity_nodes(const struct rsk_numa *numa, int32_t pid)
 	unsigned long cpus[RSK_NUMA_CPUS_MOST / 8 / sizeof(unsigned long)] = { 0 };
 	long bytes;
 
-	/* 0 is ourselves for the kernel; for SO_PEERCRED it is a process of no namespace of ours. */
+	/* To the kernel 0 is ourselves; to SO_PEERCRED, a process that our namespace has not. */
 	if (numa->n < 2 || pid <= 0)
 		return 0;
 	/* The number of bytes, unlike libc's function: the kernel may have more processors. */

@@ -161,24 +161,23 @@ static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(
 			list,
-			json_pack(
-				"{s:s,s:s,s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I"
-				",s:I,s:i}",
-				"name", view[i].name, "node", view[i].node, "state",
-				state_name(&view[i]), "there", (int)view[i].there, "soft",
-				(int)view[i].soft, "overloaded", (int)view[i].overloaded,
-				"sessions", (json_int_t)view[i].sessions, "promised",
-				(json_int_t)view[i].promised, "sessions_max",
-				(json_int_t)view[i].sessions_max, "bps", (json_int_t)view[i].bps,
-				"bps_max", (json_int_t)view[i].bps_max, "carried_bps",
-				(json_int_t)view[i].carried_bps, "others_bps",
-				(json_int_t)view[i].others_bps, "memory_maps",
-				(json_int_t)view[i].memory_maps, "memory_maps_max",
-				(json_int_t)view[i].memory_maps_max, "rails",
-				(json_int_t)view[i].rails, "rails_booked",
-				(json_int_t)view[i].rails_booked, "bus_bps",
-				(json_int_t)view[i].bus.bps, "numa_node",
-				(int)view[i].bus.numa - 1)); /* -1: unknown, as in sysfs */
+			json_pack("{s:s,s:s,s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I"
+				  ",s:I,s:i}",
+				  "name", view[i].name, "node", view[i].node, "state",
+				  state_name(&view[i]), "there", (int)view[i].there, "soft",
+				  (int)view[i].soft, "overloaded", (int)view[i].overloaded,
+				  "sessions", (json_int_t)view[i].sessions, "promised",
+				  (json_int_t)view[i].promised, "sessions_max",
+				  (json_int_t)view[i].sessions_max, "bps", (json_int_t)view[i].bps,
+				  "bps_max", (json_int_t)view[i].bps_max, "carried_bps",
+				  (json_int_t)view[i].carried_bps, "others_bps",
+				  (json_int_t)view[i].others_bps, "memory_maps",
+				  (json_int_t)view[i].memory_maps, "memory_maps_max",
+				  (json_int_t)view[i].memory_maps_max, "rails",
+				  (json_int_t)view[i].rails, "rails_booked",
+				  (json_int_t)view[i].rails_booked, "bus_bps",
+				  (json_int_t)view[i].bus.bps, "numa_node",
+				  (int)view[i].bus.numa - 1)); /* -1: unknown, as in sysfs */
 	free(view);
 	rsk_reply(req, HTTP_OK, with_cluster(d, json_pack("{s:o}", "devices", list)));
 }
