@@ -4,8 +4,9 @@
  * where the mapping says; the others are found here: the accepting end lists its rail candidates
  * (CANDIDATE), and the initiator connects from each of its own devices to each candidate in the
  * same network, first between devices that have no rail yet. Software devices are used only where
- * the mapping uses one: a host that has both kinds does not want them. Only the progress thread
- * runs this.
+ * the mapping uses one: a host that has both kinds does not want them. Where all rails of one end
+ * are over spare ports, a rail that is over an active port there goes before all others, also if no
+ * number is free for it (docs/adr/port-table.md). Only the progress thread runs this.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -70,7 +71,7 @@ static uint32_t usable_places(const struct rsk_remote *r,
 
 void rsk_remote_say_candidates(struct rsk_remote *r)
 {
-	struct rsk_verbs_device_addr own[RSK_REMOTE_CANDIDATES];
+	struct rsk_verbs_device_addr own[RSK_REMOTE_CANDIDATES] = { 0 };
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_CANDIDATE, .rail = rsk_knobs.rdma_rails };
 
 	if (r->initiator || !is_or_was_up(r) || rsk_knobs.rdma_rails < 2)
@@ -80,6 +81,8 @@ void rsk_remote_say_candidates(struct rsk_remote *r)
 		rsk_control_conn_send(&r->control, &m);
 	for (m.gaps = 0; m.gaps < m.generation; m.gaps++) {
 		m.candidate = own[m.gaps];
+		m.use = rsk_remote_ports_use(
+			rsk_reservations_port(own, m.generation, own[m.gaps].device));
 		if (!rsk_control_conn_send(&r->control, &m))
 			return;
 	}
@@ -90,6 +93,7 @@ void rsk_remote_on_candidate(struct rsk_remote *r, const struct rsk_remote_msg *
 	if (!r->initiator || m->gaps != (m->gaps ? r->candidates : 0))
 		return;
 	r->theirs[m->gaps] = m->candidate;
+	r->theirs_use[m->gaps] = (uint8_t)m->use;
 	r->candidates = m->generation ? m->gaps + 1 : 0;
 	r->rails_most = m->rail; /* the peer would reject any beyond that, each time */
 	r->match_due |= r->candidates == m->generation;
@@ -102,16 +106,30 @@ struct pair {
 	uint32_t own, theirs;
 };
 
-static struct pair pair_of(const struct rsk_remote *r, uint32_t i,
-			   const struct rsk_verbs_device_addr *own, uint32_t n)
+struct match {
+	struct rsk_remote *r;
+	struct rsk_verbs_device_addr own[RSK_REMOTE_CANDIDATES];
+	uint32_t n;
+	struct pair has[RSK_RAILS_MOST];
+	/* No rail is over an active port of ours, of theirs, or is being made over one. */
+	bool lacks_own, lacks_theirs;
+};
+
+/* A new rail: indexes of its addresses in @own and in @theirs. */
+struct way {
+	uint32_t own, theirs;
+};
+
+static struct pair pair_of(const struct match *m, uint32_t i)
 {
-	const struct rsk_remote_rail *rail = &r->rail[i];
+	const struct rsk_remote_rail *rail = &m->r->rail[i];
 
 	if (!rail->to.family)
 		return (struct pair){ NOWHERE, NOWHERE };
 	/* The kernel has chosen the first rail's device where the mapping names none. */
-	return (struct pair){ device_at(own, n, rail->from.family ? &rail->from : &rail->is_from),
-			      device_at(r->theirs, r->candidates, &rail->to) };
+	return (struct pair){ device_at(m->own, m->n,
+					rail->from.family ? &rail->from : &rail->is_from),
+			      device_at(m->r->theirs, m->r->candidates, &rail->to) };
 }
 
 /*
@@ -137,66 +155,154 @@ static bool is_soft(const struct rsk_verbs_device_addr *p, uint32_t n, uint32_t 
 	return false;
 }
 
-static bool find(const struct rsk_remote *r, struct rsk_remote_rail *rail, const struct pair *has,
-		 const struct rsk_verbs_device_addr *own, uint32_t n, bool fresh)
+static enum rsk_remote_use use_of_own(const struct match *m, uint32_t device)
 {
-	for (uint32_t o = 0; o < n; o++)
+	if (device == NOWHERE)
+		return RSK_REMOTE_USE_NONE;
+	return rsk_remote_ports_use(rsk_reservations_port(m->own, m->n, device));
+}
+
+static enum rsk_remote_use use_of_theirs(const struct match *m, uint32_t device)
+{
+	for (uint32_t i = 0; i < m->r->candidates; i++)
+		if (m->r->theirs[i].device == device)
+			return m->r->theirs_use[i];
+	return RSK_REMOTE_USE_NONE;
+}
+
+/* A rail that is up does not need a port that takes more. */
+static bool is_active(const struct rsk_remote_rail *rail, enum rsk_remote_use use)
+{
+	return rail->state == RSK_REMOTE_RAIL_UP ? use != RSK_REMOTE_USE_SPARE :
+						   use == RSK_REMOTE_USE_ACTIVE;
+}
+
+static void find_lacks(struct match *m)
+{
+	m->lacks_own = m->lacks_theirs = true;
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
+		const struct rsk_remote_rail *rail = &m->r->rail[i];
+
+		m->lacks_own &= !is_active(rail, use_of_own(m, m->has[i].own));
+		m->lacks_theirs &= !is_active(rail, use_of_theirs(m, m->has[i].theirs));
+	}
+}
+
+/* It would be over an active port at an end where no other rail is. */
+static bool is_wanted(const struct match *m, struct pair p)
+{
+	return (m->lacks_own && use_of_own(m, p.own) == RSK_REMOTE_USE_ACTIVE) ||
+	       (m->lacks_theirs && use_of_theirs(m, p.theirs) == RSK_REMOTE_USE_ACTIVE);
+}
+
+static bool find(const struct match *m, bool wanted, bool fresh, struct way *way)
+{
+	const struct rsk_remote *r = m->r;
+	const struct rsk_verbs_device_addr *own = m->own;
+
+	for (uint32_t o = 0; o < m->n; o++)
 		for (uint32_t t = 0; t < r->candidates; t++) {
 			struct pair p = { own[o].device, r->theirs[t].device };
 
-			if (!same_network(&own[o], &r->theirs[t].addr) || !is_free(has, p, fresh) ||
+			if (!same_network(&own[o], &r->theirs[t].addr) ||
+			    !is_free(m->has, p, fresh) ||
 			    same_address(&own[o].addr, &r->theirs[t].addr) ||
-			    !rsk_remote_ports_may(r, rsk_reservations_port(own, n, p.own)))
+			    !rsk_remote_ports_may(r, rsk_reservations_port(own, m->n, p.own)))
 				continue;
 			if ((own[o].soft && !r->soft[0]) || (r->theirs[t].soft && !r->soft[1]))
 				continue;
-			rail->from = own[o].addr;
-			rail->to = r->theirs[t].addr;
-			rail->to.port = r->target.to.port;
+			if (wanted && !is_wanted(m, p))
+				continue;
+			*way = (struct way){ o, t };
 			return true;
 		}
 	return false;
 }
 
-void rsk_remote_match_candidates(struct rsk_remote *r)
+static bool find_wanted(const struct match *m, struct way *way)
 {
-	struct rsk_verbs_device_addr own[RSK_REMOTE_CANDIDATES];
-	struct pair has[RSK_RAILS_MOST];
-	uint32_t n;
+	return find(m, true, true, way) || find(m, true, false, way);
+}
 
-	if (!r->initiator || !is_or_was_up(r) || rsk_knobs.rdma_rails < 2)
-		return;
-	n = own_places(own);
+static bool find_any(const struct match *m, struct way *way)
+{
+	return find(m, false, true, way) || find(m, false, false, way);
+}
+
+static void set(struct match *m, uint32_t i, struct way way)
+{
+	struct rsk_remote_rail *rail = &m->r->rail[i];
+
+	rail->from = m->own[way.own].addr;
+	rail->to = m->r->theirs[way.theirs].addr;
+	rail->to.port = m->r->target.to.port;
+	rail->tries = 0;
+	rail->due_ns = 0;
+	m->has[i] = pair_of(m, i);
+	find_lacks(m);
+	rsk_log(RSK_LOG_DEBUG, "link %u: rail %u may go between devices %u and %u", m->r->l->number,
+		i, m->has[i].own, m->has[i].theirs);
+}
+
+static void begin(struct match *m)
+{
+	struct rsk_remote *r = m->r;
+
+	m->n = own_places(m->own);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
-		has[i] = pair_of(r, i, own, n);
+		m->has[i] = pair_of(m, i);
 		/*
 		 * A rail whose device has another address by now is tried again from that address.
 		 */
 		if (i && r->rail[i].state == RSK_REMOTE_RAIL_IDLE &&
-		    (has[i].own == NOWHERE || has[i].theirs == NOWHERE)) {
+		    (m->has[i].own == NOWHERE || m->has[i].theirs == NOWHERE)) {
 			r->rail[i].to.family = 0;
 			r->rail[i].due_ns = UINT64_MAX;
-			has[i] = (struct pair){ NOWHERE, NOWHERE };
+			m->has[i] = (struct pair){ NOWHERE, NOWHERE };
 		}
 	}
 	/* A device that is gone keeps the kind that it had. */
-	if (has[0].own != NOWHERE)
-		r->soft[0] = is_soft(own, n, has[0].own);
-	if (has[0].theirs != NOWHERE)
-		r->soft[1] = is_soft(r->theirs, r->candidates, has[0].theirs);
-	for (uint32_t i = 1; i < rsk_knobs.rdma_rails && i < r->rails_most; i++) {
-		struct rsk_remote_rail *rail = &r->rail[i];
+	if (m->has[0].own != NOWHERE)
+		r->soft[0] = is_soft(m->own, m->n, m->has[0].own);
+	if (m->has[0].theirs != NOWHERE)
+		r->soft[1] = is_soft(r->theirs, r->candidates, m->has[0].theirs);
+	find_lacks(m);
+}
 
-		if (rail->to.family || rail->state != RSK_REMOTE_RAIL_IDLE)
+/*
+ * All numbers are taken. One that is not in use gives way to what is wanted; of those that are up
+ * remote_ports.c ends one.
+ */
+static void replace(struct match *m, uint32_t most)
+{
+	struct way way;
+
+	m->r->number_wanted = find_wanted(m, &way);
+	for (uint32_t i = most - 1; i > 0 && m->r->number_wanted; i--)
+		if (m->r->rail[i].state == RSK_REMOTE_RAIL_IDLE) {
+			set(m, i, way);
+			m->r->number_wanted = find_wanted(m, &way);
+		}
+}
+
+void rsk_remote_match_candidates(struct rsk_remote *r)
+{
+	uint32_t most = r->rails_most < rsk_knobs.rdma_rails ? r->rails_most : rsk_knobs.rdma_rails;
+	struct match m = { .r = r };
+	struct way way;
+
+	r->number_wanted = false;
+	if (!r->initiator || !is_or_was_up(r) || most < 2)
+		return;
+	begin(&m);
+	for (uint32_t i = 1; i < most; i++) {
+		if (r->rail[i].to.family || r->rail[i].state != RSK_REMOTE_RAIL_IDLE)
 			continue;
-		if (!find(r, rail, has, own, n, true) && !find(r, rail, has, own, n, false))
+		if (!find_wanted(&m, &way) && !find_any(&m, &way))
 			return;
-		has[i] = pair_of(r, i, own, n);
-		rail->tries = 0;
-		rail->due_ns = 0;
-		rsk_log(RSK_LOG_DEBUG, "link %u: rail %u may go between devices %u and %u",
-			r->l->number, i, has[i].own, has[i].theirs);
+		set(&m, i, way);
 	}
+	replace(&m, most);
 }
 
 /* Once in each round of the progress thread, however often the other end lists its candidates. */
@@ -222,5 +328,6 @@ bool rsk_remote_candidate_stands(struct rsk_remote_rail *rail)
 		return true;
 	rail->to.family = 0;
 	rail->due_ns = UINT64_MAX;
+	rail->r->match_due = true;
 	return false;
 }

@@ -52,12 +52,12 @@ static int check_place(const struct rsk_remote_msg *m)
 	if (m->rail < 2 || m->rail > RSK_RAILS_MOST)
 		return -EPROTO;
 	if (!m->generation)
-		return m->gaps || memcmp(p, &none, sizeof(none)) != 0 ? -EPROTO : 0;
+		return m->gaps || m->use || memcmp(p, &none, sizeof(none)) != 0 ? -EPROTO : 0;
 	if (m->generation > RSK_REMOTE_CANDIDATES || m->gaps >= m->generation)
 		return -EPROTO;
 	if (p->addr.family != AF_INET && p->addr.family != AF_INET6)
 		return -EPROTO;
-	if (p->soft > 1)
+	if (p->soft > 1 || m->use >= RSK_REMOTE_USES)
 		return -EPROTO;
 	return p->prefix_bits <= (p->addr.family == AF_INET ? 32 : 128) ? 0 : -EPROTO;
 }

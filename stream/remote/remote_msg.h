@@ -64,6 +64,15 @@ struct rsk_remote_missing {
 #define RSK_REMOTE_MISSING_MOST (sizeof(struct rsk_link_msg) / sizeof(struct rsk_remote_missing))
 #define RSK_REMOTE_CANDIDATES 16u
 
+/* CANDIDATE: what the device's port is to further rails of this link. */
+enum rsk_remote_use {
+	RSK_REMOTE_USE_UNKNOWN, /* the sender does not say */
+	RSK_REMOTE_USE_ACTIVE,	/* takes further rails, and is not spare */
+	RSK_REMOTE_USE_SPARE,
+	RSK_REMOTE_USE_NONE, /* takes none now; the first rail is connected to it */
+	RSK_REMOTE_USES
+};
+
 /* A struct rsk_order_form on the wire. */
 struct rsk_remote_order {
 	uint8_t kind, bits, stop, zero;
@@ -124,8 +133,9 @@ struct rsk_remote_msg {
 		struct {
 			struct rsk_verbs_device_addr
 				candidate; /* CANDIDATE; all zero: there is none */
+			uint32_t use;	   /* CANDIDATE: enum rsk_remote_use */
 			uint8_t pad[sizeof(struct rsk_link_msg) -
-				    sizeof(struct rsk_verbs_device_addr)];
+				    sizeof(struct rsk_verbs_device_addr) - sizeof(uint32_t)];
 		};
 	};
 };

@@ -104,12 +104,18 @@ struct rsk_remote {
 	uint32_t epoch;		/* counts the times that the link came up */
 	/* initiator: the peer's rail candidates */
 	struct rsk_verbs_device_addr theirs[RSK_REMOTE_CANDIDATES];
+	uint8_t theirs_use[RSK_REMOTE_CANDIDATES]; /* enum rsk_remote_use of each */
 	uint32_t candidates;
 	bool match_due;	     /* they, or ours, are new */
 	uint32_t rails_most; /* initiator: number of rails that the peer admits */
 	bool candidates_due; /* a device came or went: check the candidates again */
 	/* initiator: the first rail's devices, ours and theirs, are software */
 	bool soft[2];
+	/*
+	 * initiator, as of the last match: all numbers are taken, and one of them is wanted for an
+	 * active port, since at one end all rails are over spare ones
+	 */
+	bool number_wanted;
 	/* port table: changed, read, since the last round for this link */
 	bool ports_changed, ports_checked;
 	/* as of the last round, a rail is up on a port of ours that is not a spare one */
@@ -248,6 +254,8 @@ void rsk_remote_status_work(struct rsk_remote *r);
 void rsk_remote_hear_gets(struct rsk_remote *r);
 /* remote_ports.c: what rsockd says about our ports. True if a further rail may use that port. */
 bool rsk_remote_ports_may(const struct rsk_remote *r, uint32_t port);
+/* What that port of ours is to further rails of any link; never UNKNOWN. */
+enum rsk_remote_use rsk_remote_ports_use(uint32_t port);
 /*
  * An idle rail of the initiator that is due: true if its port reservation is made; false: it is due
  * later, or never.

@@ -3,7 +3,8 @@
  * remote_ports.c - further rails of a link and rsockd's port table (port_reservations.h): which of
  * our ports a rail may use, what it reserves for as long as it lasts, and when it must end because
  * its port is drained or down, or is a spare one that is no longer needed. Each end checks its own
- * ports; rsockd has decided on the first rail itself. Only the progress thread calls this. Design:
+ * ports, except that the initiator ends a rail whose number an active port of either end needs;
+ * rsockd has decided on the first rail itself. Only the progress thread calls this. Design:
  * docs/adr/port-table.md.
  */
 #include <errno.h>
@@ -62,6 +63,17 @@ bool rsk_remote_ports_may(const struct rsk_remote *r, uint32_t port)
 	default:
 		return false;
 	}
+}
+
+enum rsk_remote_use rsk_remote_ports_use(uint32_t port)
+{
+	enum rsk_reservation_state state = rsk_reservations_state(port);
+
+	if (rsk_reservations_spare(port))
+		return RSK_REMOTE_USE_SPARE;
+	return state == RSK_RESERVATION_FREE || state == RSK_RESERVATION_UP ?
+		       RSK_REMOTE_USE_ACTIVE :
+		       RSK_REMOTE_USE_NONE;
 }
 
 bool rsk_remote_ports_admits(struct rsk_remote_rail *rail, uint64_t now_ns)
@@ -139,6 +151,31 @@ static void end_if_due(struct rsk_remote_rail *rail)
 	rsk_remote_rail_lost(rail, -ENODEV);
 }
 
+/*
+ * Ends one rail, so that its number is free for an active port (rail_candidates.c). One at a time:
+ * a number that will be free is waited for.
+ */
+static void free_number(struct rsk_remote *r)
+{
+	struct rsk_remote_rail *rail = NULL;
+
+	for (uint32_t i = 1; i < RSK_RAILS_MOST; i++) {
+		if (r->rail[i].state == RSK_REMOTE_RAIL_LOST)
+			return;
+		if (r->rail[i].state == RSK_REMOTE_RAIL_UP && has_other(r, &r->rail[i]))
+			rail = &r->rail[i];
+	}
+	if (!rail)
+		return;
+	rsk_log(RSK_LOG_INFO,
+		"link %u: rail %u ends: all are over spare ports, and one is wanted "
+		"over an active one",
+		r->l->number, rail->index);
+	rail->to.family = 0;
+	rsk_remote_rail_end(rail);
+	rsk_remote_rail_lost(rail, -ENODEV);
+}
+
 static void look_after(struct rsk_remote *r)
 {
 	for (uint32_t i = 0; i < RSK_RAILS_MOST && r->state == RSK_REMOTE_UP; i++) {
@@ -196,6 +233,10 @@ void rsk_remote_ports_work(struct rsk_remote *r)
 	if (r->ports_checked) {
 		r->ports_checked = false;
 		look_after(r);
+		if (r->number_wanted)
+			rsk_remote_match_candidates(r);
+		if (r->number_wanted && r->state == RSK_REMOTE_UP)
+			free_number(r);
 	}
 	if (active != r->active) {
 		/* Spare ports are needed now, or no longer. */

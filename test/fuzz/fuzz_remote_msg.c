@@ -75,7 +75,7 @@ static void promises(const struct rsk_remote_msg *m)
 			m->generation <= RSK_REMOTE_CANDIDATES);
 		require(m->gaps < m->generation ||
 			(!m->generation && !m->gaps && !m->candidate.addr.family));
-		require(m->candidate.prefix_bits <= 128);
+		require(m->candidate.prefix_bits <= 128 && m->use < RSK_REMOTE_USES);
 	}
 	require(m->type != RSK_REMOTE_LINK ||
 		(m->link_bytes == sizeof(m->link) && m->link.type != RSK_LINK_HELLO));
@@ -271,6 +271,7 @@ static struct rsk_remote_msg message(const uint8_t *p, const struct hostile *h)
 	} else if (m.type == RSK_REMOTE_CANDIDATE) {
 		m.generation = p[IN_ACT] % 3;
 		m.candidate.addr.family = m.generation ? AF_INET : 0;
+		m.use = m.generation ? p[IN_SID] % (RSK_REMOTE_USES + 1) : 0;
 		m.rail = 2 + m.rail % (RSK_RAILS_MOST - 1);
 	}
 	/* Near the current values, or far from them. */

@@ -219,6 +219,8 @@ Test(remote_msg, candidates)
 	accepted(WITH(m, rail, RSK_RAILS_MOST), "all that there can be");
 	refused(WITH(m, rail, RSK_RAILS_MOST + 1), "more than there can be");
 	refused(WITH(m, candidate.addr.family, AF_UNIX), "another family");
+	accepted(WITH(m, use, RSK_REMOTE_USE_SPARE), "a spare one");
+	refused(WITH(m, use, RSK_REMOTE_USES), "of no known use");
 	refused(WITH(m, candidate.prefix_bits, 33), "a long prefix");
 	m.candidate.addr.family = AF_INET6;
 	accepted(WITH(m, candidate.prefix_bits, 128), "IPv6's longest");
@@ -235,6 +237,7 @@ Test(remote_msg, no_places)
 	memset(at, 0, sizeof(m.candidate));
 	accepted(m, "an empty list");
 	refused(WITH(m, gaps, 1), "the second of none");
+	refused(WITH(m, use, RSK_REMOTE_USE_ACTIVE), "the use of none");
 	refused(WITH(m, rail, 1), "no further rail");
 	refused(WITH(m, rail, RSK_RAILS_MOST + 1), "more than there can be");
 	for (size_t i = 0; i < sizeof(m.candidate); i++) {
