@@ -114,6 +114,13 @@ struct rsk_conf_vouch {
 	size_t n_ports;
 };
 
+/* What decides which RNICs of this node are present. */
+enum rsk_conf_watch {
+	RSK_CONF_WATCH_NO,   /* nothing: all are */
+	RSK_CONF_WATCH_YES,  /* the kernel */
+	RSK_CONF_WATCH_RDMA, /* as YES, and without an RDMA device none is */
+};
+
 /* Settings of the daemon. An address whose port is 0: none. */
 struct rsk_conf_daemon {
 	const char *node; /* name of this daemon's node */
@@ -126,8 +133,7 @@ struct rsk_conf_daemon {
 	/* The PMSP to ask, instead of the AP's host; or those that have the role in the cluster */
 	struct rsk_pm_addr central;
 	bool central_by_role;
-	/* The kernel decides which RNICs of this node are present */
-	bool watch_devices;
+	enum rsk_conf_watch watch_devices;
 	/* RNICs are discovered, because the file names none */
 	bool discover;
 	/* Hosts that may forward others' requests to us */

@@ -275,7 +275,7 @@ int rsk_conf_build_daemon(struct rsk_conf_build *b)
 
 	d->pmsp = (struct rsk_pmsp_config)RSK_PMSP_DEFAULT;
 	d->client = (struct rsk_pm_client_config)RSK_PM_CLIENT_DEFAULT;
-	d->watch_devices = raw->watch_devices != RSK_RAW_NO;
+	d->watch_devices = raw->watch_devices ? raw->watch_devices - 1 : RSK_CONF_WATCH_YES;
 	b->c->use_soft = raw->use_soft;
 	d->discover = raw->discover != RSK_RAW_NO && !raw->n_rnics;
 	/* The dynamic ports of RFC 6335. */

@@ -290,6 +290,12 @@ static const cyaml_schema_value_t vouch_value = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct rsk_raw_vouch, vouch_fields),
 };
 
+static const cyaml_strval_t watches[] = {
+	{ "true", RSK_CONF_WATCH_YES + 1 },  { "yes", RSK_CONF_WATCH_YES + 1 },
+	{ "on", RSK_CONF_WATCH_YES + 1 },    { "false", RSK_CONF_WATCH_NO + 1 },
+	{ "no", RSK_CONF_WATCH_NO + 1 },     { "off", RSK_CONF_WATCH_NO + 1 },
+	{ "rdma", RSK_CONF_WATCH_RDMA + 1 },
+};
 static const cyaml_strval_t softs[] = { { "decline", 0 }, { "use", 1 } };
 #define C struct rsk_raw_conf
 /*
@@ -324,7 +330,8 @@ static const cyaml_schema_field_t conf_fields[] = {
 	CYAML_FIELD_ENUM("soft-rdma", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, C, use_soft, softs,
 			 CYAML_ARRAY_LEN(softs)),
 	FLAG("discover-devices", C, discover),
-	FLAG("watch-devices", C, watch_devices),
+	CYAML_FIELD_ENUM("watch-devices", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, C, watch_devices,
+			 watches, CYAML_ARRAY_LEN(watches)),
 	SECTION("pmsp", C, pmsp, pmsp_fields),
 	SECTION("pma", C, pma, pma_fields),
 	SECTION("client", C, client, client_fields),

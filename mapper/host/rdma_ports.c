@@ -83,6 +83,7 @@ static uint64_t bps_of(const char *line)
 struct found {
 	struct rsk_rdma_ports *out;
 	struct rsk_rdma_port port;
+	size_t unplaced; /* ports of this device without a link */
 };
 
 static void add_link(struct found *f, const char *link)
@@ -112,6 +113,7 @@ static void on_gid(void *ctx, int at, const char *name)
 static void on_port(void *ctx, int at, const char *name)
 {
 	struct found *f = ctx;
+	size_t before = f->out->n;
 	char line[LINE], *end;
 	int fd, gids;
 
@@ -124,6 +126,7 @@ static void on_port(void *ctx, int at, const char *name)
 	gids = open_dir(fd, "gid_attrs/ndevs");
 	if (gids >= 0)
 		each_entry(gids, on_gid, f);
+	f->unplaced += f->out->n == before;
 	close(fd);
 }
 
@@ -138,8 +141,10 @@ static void on_device(void *ctx, int at, const char *name)
 	char line[LINE];
 	int fd, ports;
 
+	f.out->unplaced++;
 	if (strlen(name) >= sizeof(f.port.device) || (fd = open_dir(at, name)) < 0)
 		return;
+	f.out->unplaced--;
 	snprintf(f.port.device, sizeof(f.port.device), "%s", name);
 	f.port.soft = is_soft(at, name, fd);
 	if (!f.port.soft)
@@ -153,8 +158,10 @@ static void on_device(void *ctx, int at, const char *name)
 	/* An rxe device without an address has no GID yet. */
 	if (read_line(fd, "parent", line)) {
 		f.port.number = 1;
+		f.unplaced = 0;
 		add_link(&f, line);
 	}
+	f.out->unplaced += f.unplaced;
 	close(fd);
 }
 
@@ -172,11 +179,15 @@ int rsk_rdma_ports_read(const char *path, struct rsk_rdma_ports *out)
 {
 	int fd;
 
-	out->n = 0;
+	out->n = out->unplaced = 0;
 	fd = open_dir(AT_FDCWD, path);
+	if (fd == -ENOENT)
+		return 0;
+	out->unplaced = fd < 0;
 	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
+		return fd;
 	each_entry(fd, on_device, out);
+	out->unplaced += out->n == RSK_RDMA_PORTS_MOST; /* there may be more */
 	qsort(out->at, out->n, sizeof(out->at[0]), in_order);
 	return 0;
 }
@@ -254,8 +265,10 @@ void rsk_rdma_links_add(struct rsk_rdma_links *l, const struct rsk_rdma_ports *p
 			memcpy(l->name[l->n++], p->at[i].link, IF_NAMESIZE);
 }
 
-bool rsk_rdma_links_lost(const struct rsk_rdma_links *l, const struct rsk_rdma_ports *p,
-			 const char *link)
+bool rsk_rdma_links_lack(const struct rsk_rdma_links *l, const struct rsk_rdma_ports *p,
+			 const char *link, bool required)
 {
-	return has_had(l, link) && !has_port(p, link);
+	if (has_port(p, link))
+		return false;
+	return has_had(l, link) || (!p->unplaced && (required || l->n));
 }

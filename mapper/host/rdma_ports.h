@@ -38,6 +38,7 @@ struct rsk_rdma_port {
 struct rsk_rdma_ports {
 	struct rsk_rdma_port at[RSK_RDMA_PORTS_MOST]; /* sorted by device, number, link */
 	size_t n;
+	size_t unplaced; /* 0: these are all ports that there are, and each has a link */
 };
 
 /* Reads the directory. Returns 0, also if it does not exist (no device), or -errno. */
@@ -59,11 +60,12 @@ struct rsk_rdma_links {
 void rsk_rdma_links_add(struct rsk_rdma_links *l, const struct rsk_rdma_ports *p);
 
 /*
- * True if that network link has had an RDMA port and has none now. A link that never had one is not
- * judged: /sys may not show what a container uses, and a host that answers for others has none.
+ * True if that network link has no RDMA port and should have one: it has had one, or any link of
+ * this host has and no port is unplaced. Where no link has ever had one, only if @required: /sys
+ * may not show what a container uses, and most hosts have no RDMA.
  */
-bool rsk_rdma_links_lost(const struct rsk_rdma_links *l, const struct rsk_rdma_ports *p,
-			 const char *link);
+bool rsk_rdma_links_lack(const struct rsk_rdma_links *l, const struct rsk_rdma_ports *p,
+			 const char *link, bool required);
 
 /* True if there are RDMA devices on that network link and all of them are software. */
 bool rsk_rdma_ports_soft(const struct rsk_rdma_ports *p, const char *link);

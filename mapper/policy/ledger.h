@@ -52,8 +52,8 @@ struct rsk_ledger_account {
 	enum rsk_pma_device_state state;
 	/* The state that its node's own agent reports */
 	enum rsk_pma_device_state seen;
-	bool gone; /* its host reports that it is not present */
-	bool soft; /* its host reports that it is a software device */
+	enum rsk_pma_absence gone; /* whether its host reports it as present, and why not */
+	bool soft;		   /* its host reports that it is a software device */
 	/* RNIC: how it is attached, as its host reports */
 	struct rsk_bus bus;
 	/* Its load has crossed the limit */

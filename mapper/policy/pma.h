@@ -194,6 +194,14 @@ void rsk_pma_observe(struct rsk_pma *a, const struct rsk_pma_observer *observer)
 
 /* ---- what is measured, or set by an operator ---- */
 
+/* What a port of this node lacks; a smaller one lacks less. */
+enum rsk_pma_absence {
+	RSK_PMA_THERE,
+	RSK_PMA_NO_RDMA, /* the link of its address has no RDMA device */
+	RSK_PMA_NO_LINK, /* no link that works has its address */
+	RSK_PMA_ABSENCES
+};
+
 enum rsk_pma_device_state {
 	RSK_PMA_UP,
 	RSK_PMA_DOWN, /* unplugged, or its port is down */
@@ -209,11 +217,15 @@ enum rsk_pma_device_state {
 int rsk_pma_device_set(struct rsk_pma *a, const char *device, enum rsk_pma_device_state state);
 
 /*
- * Sets which ports of this node are present: those of which it carries an address. NULL: all of
- * them.
+ * Sets which ports of this node are present: those of which an address is usable by what @absence
+ * says. Of one that is not, the least that is missing is kept, as the reason. NULL: all are.
  */
-void rsk_pma_hotplug(struct rsk_pma *a, bool (*carries)(void *ctx, const struct rsk_pm_addr *ip),
+void rsk_pma_hotplug(struct rsk_pma *a,
+		     enum rsk_pma_absence (*absence)(void *ctx, const struct rsk_pm_addr *ip),
 		     void *ctx);
+
+/* Why the port of that name is not present; RSK_PMA_THERE: it is, or there is none. */
+enum rsk_pma_absence rsk_pma_absent(const struct rsk_pma *a, const char *port);
 
 /*
  * Sets which ports of this node are on software RDMA devices (Soft-RoCE, siw): those of which an
@@ -394,8 +406,8 @@ struct rsk_pma_device_view {
 	const struct rsk_pm_addr *ips;
 	size_t n_ips;
 	enum rsk_pma_device_state state;
-	uint8_t ip[16], ipv; /* the first of them */
-	bool there;	     /* its host reports it as present */
+	uint8_t ip[16], ipv;	     /* the first of them */
+	enum rsk_pma_absence absent; /* as its host reports */
 	bool overloaded;
 	bool soft; /* a software device */
 	bool spare, in_use_as_spare;

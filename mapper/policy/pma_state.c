@@ -219,7 +219,7 @@ static struct rsk_pma_device_view view_of(const struct rsk_pma *a, uint32_t port
 		.name = a->conf->ports[port].name,
 		.node = a->conf->nodes[conf->node].name,
 		.state = rsk_ledger_state(p),
-		.there = !p->gone,
+		.absent = p->gone,
 		.overloaded = p->overloaded,
 		.soft = p->soft,
 		.spare = spare,

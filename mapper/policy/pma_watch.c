@@ -39,7 +39,8 @@ static struct rsk_ledger_account *port_account(struct rsk_pma *a, uint32_t port)
 }
 
 /* Sets the operator's state and the host's report, and reports the change of the combined state. */
-static void set(struct rsk_pma *a, uint32_t port, enum rsk_pma_device_state state, bool gone)
+static void set(struct rsk_pma *a, uint32_t port, enum rsk_pma_device_state state,
+		enum rsk_pma_absence gone)
 {
 	static const enum rsk_pma_event events[] = { [RSK_PMA_UP] = RSK_PMA_DEVICE_UP,
 						     [RSK_PMA_DOWN] = RSK_PMA_DEVICE_DOWN,
@@ -72,18 +73,30 @@ int rsk_pma_device_set(struct rsk_pma *a, const char *device, enum rsk_pma_devic
 	return 0;
 }
 
-void rsk_pma_hotplug(struct rsk_pma *a, bool (*carries)(void *ctx, const struct rsk_pm_addr *ip),
+enum rsk_pma_absence rsk_pma_absent(const struct rsk_pma *a, const char *port)
+{
+	uint32_t i = rsk_conf_find(a->conf, RSK_CONF_PORTS, port);
+
+	return i == RSK_CONF_NONE ? RSK_PMA_THERE : a->ledger.accounts[a->bound.ports[i]].gone;
+}
+
+void rsk_pma_hotplug(struct rsk_pma *a,
+		     enum rsk_pma_absence (*absence)(void *ctx, const struct rsk_pm_addr *ip),
 		     void *ctx)
 {
 	const struct rsk_conf *c = a->conf;
 
 	for (uint32_t i = 0; i < c->n_ports; i++) {
 		const struct rsk_conf_port *p = &c->ports[i];
-		bool there = !carries || c->rnics[p->rnic].node != c->own_node;
+		bool asked = absence && c->rnics[p->rnic].node == c->own_node;
+		enum rsk_pma_absence least = asked ? RSK_PMA_NO_LINK : RSK_PMA_THERE;
 
-		for (size_t k = 0; !there && k < p->n_ips; k++)
-			there = carries(ctx, &p->ips[k]);
-		set(a, i, port_account(a, i)->state, !there);
+		for (size_t k = 0; asked && k < p->n_ips; k++) {
+			enum rsk_pma_absence one = absence(ctx, &p->ips[k]);
+
+			least = one < least ? one : least;
+		}
+		set(a, i, port_account(a, i)->state, least);
 	}
 }
 

@@ -14,6 +14,8 @@ from net_rsockd import SERVICE, asking, serving
 from netlab import Lab, ip
 
 ONE, TWO = "10.77.1.1", "10.77.1.2"
+NO_LINK = "no link that works has its address"
+NO_RDMA = "there is no RDMA device on the link of its address"
 
 
 def with_links(t, services=None, roles=("active", "active"), **more):
@@ -66,13 +68,15 @@ def new_sessions_go_where_a_link_is(t):
              ("address", "add", f"{ONE}/32", "dev", "rn1")))):
         ip("-n", b.ns, *gone)
         is_state(t, b, "r0", "down")
-        t.check(not b.device("r0")["there"], "it is not there")
+        device = b.device("r0")
+        t.equal((device["there"], device["why_down"]), (False, NO_LINK), "it is not there")
         t.equal(mapped(a, b, 10 + number), TWO, f"after {' '.join(gone)}")
         ip("-n", b.ns, *back)
         is_state(t, b, "r0", "up")
         t.equal(mapped(a, b, 20 + number), ONE, f"after {' '.join(back)}")
     t.equal((events(b)["device-down"], events(b)["device-up"]), (4, 4), "events")
-    t.equal(b.daemon.err().count("rsockd: r0 is down"), 4, "lines of the log")
+    t.equal(b.daemon.err().count(f"rsockd: r0 is down: {NO_LINK}"), 4, "lines of the log")
+    t.equal(b.device("r0")["why_down"], None, "while it is up")
     # Both devices at once: the link goes with the addresses on it.
     ip("-n", b.ns, "link", "del", "rn1")
     is_state(t, b, "r1", "down")
@@ -98,13 +102,13 @@ def a_spare_stands_in(t):
 @case(timeout=60)
 def an_rdma_device_that_is_removed(t):
     """The RDMA device of an RNIC is removed, and its network link stays up with its address: new
-    sessions go to the spare until it is back. An RNIC whose link never had one is not judged.
+    sessions go to the spare until it is back.
     """
     tree = Tree(t)
     a, b = with_links(t, roles=("active", "spare"), services=[
         {"name": "ha", "ports": [str(SERVICE)], "rdma-port": "18000", "high-availability": True}])
-    for number in range(2):
-        tree.add(b, REAL, f"mlx5_{number}", "rn0")
+    for number, link in enumerate(("rn0", "rn0", "rn1")):
+        tree.add(b, REAL, f"mlx5_{number}", link)
     b.post("/v1/reload", {})
     t.equal((mapped(a, b, 1), b.device("r0")["state"]), (ONE, "up"), "it is there")
     known = f"/proc/{b.daemon.pid}/root/sys/class/infiniband"
@@ -116,6 +120,39 @@ def an_rdma_device_that_is_removed(t):
     os.rename(f"{known}/../gone1", f"{known}/mlx5_1")
     b.post("/v1/reload", {})
     t.equal((mapped(a, b, 3), b.device("r0")["state"]), (ONE, "up"), "it is back")
+
+
+@case(timeout=60)
+def an_rdma_device_that_is_absent_at_the_start(t):
+    """The RDMA device of an RNIC is not there when rsockd starts, and that of another one is: it is
+    down until it appears. Where there has been no RDMA device at all every RNIC counts as present,
+    unless the configuration requires one.
+    """
+    tree = Tree(t)
+    a, b = with_links(t, roles=("active", "spare"), services=[
+        {"name": "ha", "ports": [str(SERVICE)], "rdma-port": "18000", "high-availability": True}])
+    for number, (watch, wanted) in enumerate(((True, (ONE, "up", None)),
+                                              ("rdma", ("refused", "down", NO_RDMA)),
+                                              (True, (ONE, "up", None)))):
+        b.write_config(**{**b.config, "watch-devices": watch})
+        b.post("/v1/reload", {})
+        device = b.device("r0")
+        t.equal((mapped(a, b, number), device["state"], device["why_down"]), wanted,
+                f"no RDMA device at all, watch-devices: {watch}")
+    t.stop(b.daemon)
+    b.daemon = None
+    tree.add(b, REAL, "mlx5_1", "rn1")
+    b.restart()
+    device = b.device("r0")
+    t.equal((device["state"], device["why_down"]), ("down", NO_RDMA), "at the start")
+    t.equal(mapped(a, b, 10), TWO, "the spare")
+    t.equal(b.daemon.err().count(f"rsockd: r0 is down: {NO_RDMA}"), 1, "lines of the log")
+    shown = b.run([t.tool, "policy", "show", "--socket", b.control])
+    t.wait(shown, 20)
+    t.check(NO_RDMA in shown.out(), f"the tool: {shown.out()}")
+    tree.add(b, REAL, "mlx5_0", "rn0")
+    b.post("/v1/reload", {})
+    t.equal((mapped(a, b, 11), b.device("r0")["state"]), (ONE, "up"), "it appears")
 
 
 @case(timeout=60)

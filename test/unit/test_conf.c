@@ -213,10 +213,13 @@ Test(conf, nothing_given)
 	cr_assert(c->daemon.pmsp.rate_per_s == pmsp.rate_per_s);
 	cr_assert_eq(c->daemon.client.max_open, client.max_open);
 	cr_assert_eq(c->daemon.client.cache.silent_ns, client.cache.silent_ns);
-	cr_assert(c->daemon.watch_devices);
+	cr_assert_eq(c->daemon.watch_devices, RSK_CONF_WATCH_YES);
 	cr_assert(c->n_rnics == 0 && c->n_services == 0 && c->n_rules == 1);
 	rsk_conf_free(c);
 	rsk_conf_free(good("# nothing but a comment\n"));
+	c = good("watch-devices: rdma\n");
+	cr_assert_eq(c->daemon.watch_devices, RSK_CONF_WATCH_RDMA);
+	rsk_conf_free(c);
 	rsk_conf_free(NULL);
 }
 

@@ -6,6 +6,7 @@
 #include "pma_kit.h"
 
 #define CP "10.0.0.1"
+#define RDMA 'r'
 
 static const char plugged[] =
 	"rnics:\n"
@@ -16,10 +17,12 @@ static const char plugged[] =
 	"aggregates: [{address: 10.9.0.1, over: [a, b]}, {address: 10.9.0.2, over: [far]}]\n"
 	"services: [{name: s, ports: ['1'], high-availability: true}]\n";
 
-/* @ctx: the last bytes of the addresses that are present. */
-static bool is_here(void *ctx, const struct rsk_pm_addr *ip)
+/* @ctx: the last bytes of the addresses that are present; RDMA: all others are on links. */
+static enum rsk_pma_absence is_here(void *ctx, const struct rsk_pm_addr *ip)
 {
-	return strchr(ctx, ip->ip[3]) != NULL;
+	if (strchr(ctx, ip->ip[3]))
+		return RSK_PMA_THERE;
+	return strchr(ctx, RDMA) ? RSK_PMA_NO_RDMA : RSK_PMA_NO_LINK;
 }
 
 Test(pma_watch, ports_are_there_as_their_host_says)
@@ -33,7 +36,7 @@ Test(pma_watch, ports_are_there_as_their_host_says)
 	/* One of a port's addresses is enough; the spare takes the place of what is gone. */
 	rsk_pma_hotplug(a, is_here, others);
 	pma_is_heard("a/2 down\n");
-	cr_assert(!pma_view(a, "a/2").there && pma_view(a, "a/2").state == RSK_PMA_DOWN);
+	cr_assert(pma_view(a, "a/2").absent && pma_view(a, "a/2").state == RSK_PMA_DOWN);
 	pma_is_on(pma_ask_ap(a, CP, "10.1.0.2", 1), "a/1");
 	rsk_pma_hotplug(a, is_here, none);
 	pma_is_heard("a/1 down\nb down\n");
@@ -71,7 +74,7 @@ Test(pma_watch, an_operator_s_word_and_the_host_s)
 	pma_is_heard("");
 	rsk_pma_hotplug(a, is_here, all);
 	pma_is_heard("a/1 draining\n");
-	cr_assert(pma_view(a, "a/1").there && pma_view(a, "a/1").state == RSK_PMA_DRAINING);
+	cr_assert(!pma_view(a, "a/1").absent && pma_view(a, "a/1").state == RSK_PMA_DRAINING);
 	rsk_pma_device_set(a, "a/1", RSK_PMA_DOWN);
 	pma_is_heard("a/1 down\n");
 	rsk_pma_hotplug(a, is_here, less);
@@ -107,6 +110,27 @@ Test(pma_watch, what_is_held_moves_when_its_port_goes)
 	rsk_pma_free(a);
 }
 
+/* The reason is of the address that lacks least. */
+Test(pma_watch, why_a_port_is_not_there)
+{
+	struct rsk_pma *a = pma_of(plugged);
+	char no_rdma[] = "\13r", no_link[] = "\2", all[] = "\1\2\3";
+
+	rsk_pma_hotplug(a, is_here, no_rdma);
+	cr_assert_eq(rsk_pma_absent(a, "a/1"), RSK_PMA_THERE);
+	cr_assert_eq(pma_view(a, "a/2").absent, RSK_PMA_NO_RDMA);
+	cr_assert_eq(pma_view(a, "a/2").state, RSK_PMA_DOWN);
+	cr_assert_eq(rsk_pma_absent(a, "a/2"), RSK_PMA_NO_RDMA);
+	cr_assert_eq(rsk_pma_absent(a, "far"), RSK_PMA_THERE, "another node's");
+	cr_assert_eq(rsk_pma_absent(a, "none"), RSK_PMA_THERE);
+	rsk_pma_hotplug(a, is_here, no_link);
+	cr_assert_eq(rsk_pma_absent(a, "a/1"), RSK_PMA_NO_LINK);
+	cr_assert_eq(rsk_pma_absent(a, "a/2"), RSK_PMA_THERE);
+	rsk_pma_hotplug(a, is_here, all);
+	cr_assert_eq(rsk_pma_absent(a, "a/1"), RSK_PMA_THERE);
+	rsk_pma_free(a);
+}
+
 /* After a reload devices keep their presence, whatever node the configuration puts them on. */
 Test(pma_watch, reload)
 {
@@ -119,10 +143,10 @@ Test(pma_watch, reload)
 	struct rsk_pma_answer out = pma_ask_ap(a, CP, "10.1.0.3", 1);
 
 	rsk_pma_hotplug(a, is_here, none);
-	cr_assert_not(pma_view(a, "b").there);
+	cr_assert(pma_view(a, "b").absent);
 	cr_assert_eq(rsk_pma_reload(a, pma_conf(moved)), 0);
 	rsk_pma_hotplug(a, is_here, none);
-	cr_assert(pma_view(a, "b").there && !pma_view(a, "far").there);
+	cr_assert(!pma_view(a, "b").absent && pma_view(a, "far").absent);
 	rsk_pma_release(a, out.reservation);
 	rsk_pma_free(a);
 }

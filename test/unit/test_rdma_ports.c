@@ -151,23 +151,29 @@ Test(rdma_ports, of_software_only_where_no_real_one_is, .init = make_host, .fini
 	cr_assert_not(rsk_rdma_ports_soft(&ports, "eth9"), "no RDMA device there");
 }
 
+static struct rsk_rdma_links had;
+
+static bool lacks(const struct rsk_rdma_ports *now, const char *link)
+{
+	return rsk_rdma_links_lack(&had, now, link, false);
+}
+
 Test(rdma_ports, links_that_have_lost_theirs, .init = make_host, .fini = end)
 {
-	static struct rsk_rdma_links had;
 	static struct rsk_rdma_ports now;
 
-	cr_assert_not(rsk_rdma_links_lost(&had, &ports, "eth0"), "nothing is known");
+	cr_assert_not(lacks(&ports, "eth0"));
 	rsk_rdma_links_add(&had, &ports);
 	rsk_rdma_links_add(&had, &ports);
 	cr_assert_leq(had.n, ports.n, "each once");
-	cr_assert_not(rsk_rdma_links_lost(&had, &ports, "eth0"));
+	cr_assert_not(lacks(&ports, "eth0"));
 	for (size_t i = 0; i < ports.n; i++)
 		if (strcmp(ports.at[i].link, "eth3") != 0)
 			now.at[now.n++] = ports.at[i];
-	cr_assert(rsk_rdma_links_lost(&had, &now, "eth3"));
-	cr_assert_not(rsk_rdma_links_lost(&had, &now, "eth0"));
-	cr_assert_not(rsk_rdma_links_lost(&had, &now, "eth9"), "it never had one");
-	cr_assert_not(rsk_rdma_links_lost(&had, &ports, "eth3"), "it is back");
+	now.unplaced = 1;
+	cr_assert(lacks(&now, "eth3"), "it is known to have had one");
+	cr_assert_not(lacks(&now, "eth0"));
+	cr_assert_not(lacks(&ports, "eth3"), "it is back");
 	now.n = 0;
 	for (size_t i = 0; had.n < RSK_RDMA_PORTS_MOST; i++) {
 		snprintf(now.at[0].link, IF_NAMESIZE, "x%zu", i);
@@ -177,8 +183,49 @@ Test(rdma_ports, links_that_have_lost_theirs, .init = make_host, .fini = end)
 	snprintf(now.at[0].link, IF_NAMESIZE, "last");
 	rsk_rdma_links_add(&had, &now);
 	now.n = 0;
-	cr_assert(rsk_rdma_links_lost(&had, &now, "eth0") &&
-		  !rsk_rdma_links_lost(&had, &now, "last"));
+	cr_assert(lacks(&now, "eth0") && !lacks(&now, "last"));
+}
+
+/* A link that never had a port is judged where all ports are known, and there is or was one. */
+Test(rdma_ports, links_that_never_had_one, .init = make_host, .fini = end)
+{
+	static const struct rsk_rdma_ports none;
+
+	cr_assert_eq(ports.unplaced, 0, "rxe0 is on the link that it names");
+	cr_assert_not(lacks(&none, "eth9"), "most hosts have no RDMA");
+	cr_assert(rsk_rdma_links_lack(&had, &none, "eth9", true), "it is required");
+	cr_assert_not(rsk_rdma_links_lack(&had, &ports, "eth0", true));
+	rsk_rdma_links_add(&had, &ports);
+	cr_assert(lacks(&ports, "eth9"));
+	cr_assert(lacks(&none, "eth9"), "others had one");
+	cr_assert_not(lacks(&ports, "eth0"));
+}
+
+static void may_be_anywhere(const char *why)
+{
+	had.n = 0;
+	cr_assert_eq(rsk_rdma_ports_read(class_path, &ports), 0);
+	cr_assert_gt(ports.n, 0, "%s", why);
+	rsk_rdma_links_add(&had, &ports);
+	cr_assert_not(lacks(&ports, "eth9"), "%s", why);
+	cr_assert_not(rsk_rdma_links_lack(&had, &ports, "eth9", true), "%s", why);
+}
+
+/* As InfiniBand, and iWARP of older kernels. */
+Test(rdma_ports, a_port_that_names_no_link, .init = make_host, .fini = end)
+{
+	device("pci0000:00/0000:00:07.0", "mlx4_0", "x\n");
+	port("mlx4_0", 1, "4: ACTIVE\n", "100 Gb/sec (4X EDR)\n");
+	gid("mlx4_0", 1, 0, "eth6\n");
+	port("mlx4_0", 2, "4: ACTIVE\n", "100 Gb/sec (4X EDR)\n");
+	gid("mlx4_0", 2, 0, "");
+	may_be_anywhere("the second port");
+}
+
+Test(rdma_ports, a_device_that_cannot_be_read, .init = make_host, .fini = end)
+{
+	put("", "%s/class/infiniband/file", root);
+	may_be_anywhere("no directory");
 }
 
 static bool counts(size_t i, uint64_t sent, uint64_t received)
@@ -320,6 +367,7 @@ Test(rdma_ports, more_than_there_is_room_for, .init = begin, .fini = end)
 	}
 	cr_assert_eq(rsk_rdma_ports_read(class_path, &ports), 0);
 	cr_assert_eq(ports.n, RSK_RDMA_PORTS_MOST);
+	cr_assert_gt(ports.unplaced, 0, "there may be more");
 }
 
 /* ---- discovery ---- */

@@ -111,11 +111,14 @@ static int show(const struct asked *q)
 		return rc;
 	if (q->json)
 		return json_print(answer);
-	printf("%-16s %-16s %-9s %9s %9s %9s %9s %9s %9s %9s %9s %5s\n", "DEVICE", "NODE", "STATE",
-	       "SESSIONS", "PROMISED", "RAILS", "MOST", "GBIT/S", "CARRIED", "OTHERS", "BUS",
-	       "NUMA");
+	printf("%-16s %-16s %-9s %9s %9s %9s %9s %9s %9s %9s %9s %5s  %s\n", "DEVICE", "NODE",
+	       "STATE", "SESSIONS", "PROMISED", "RAILS", "MOST", "GBIT/S", "CARRIED", "OTHERS",
+	       "BUS", "NUMA", "WHY");
 	json_array_foreach(json_object_get(answer, "devices"), i, device)
-		printf("%-16s %-16s %-9s %9lld %9lld %9lld %9lld %9.2f %9.2f %9.2f %9.2f %5lld\n",
+	{
+		const char *why = json_string_value(json_object_get(device, "why_down"));
+
+		printf("%-16s %-16s %-9s %9lld %9lld %9lld %9lld %9.2f %9.2f %9.2f %9.2f %5lld  %s\n",
 		       json_string_value(json_object_get(device, "name")),
 		       json_string_value(json_object_get(device, "node")),
 		       json_string_value(json_object_get(device, "state")),
@@ -124,7 +127,9 @@ static int show(const struct asked *q)
 		       (double)number(device, "bps") / 1e9,
 		       (double)number(device, "carried_bps") / 1e9,
 		       (double)number(device, "others_bps") / 1e9,
-		       (double)number(device, "bus_bps") / 1e9, number(device, "numa_node"));
+		       (double)number(device, "bus_bps") / 1e9, number(device, "numa_node"),
+		       why ? why : "-");
+	}
 	policy_show_cluster(json_object_get(answer, "cluster"));
 	json_decref(answer);
 	return EXIT_OK;

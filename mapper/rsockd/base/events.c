@@ -10,7 +10,7 @@ static const struct {
 	const char *name, *words;
 } events[RSK_PMA_EVENTS] = {
 	[RSK_PMA_DEVICE_UP] = { "device-up", "takes new sessions" },
-	[RSK_PMA_DEVICE_DOWN] = { "device-down", "is down, or no link that works has its address" },
+	[RSK_PMA_DEVICE_DOWN] = { "device-down", "is down" },
 	[RSK_PMA_DEVICE_DRAINING] = { "device-draining", "is drained: no new sessions" },
 	[RSK_PMA_DEVICE_OVERLOAD] = { "device-overload", "has too much to do" },
 	[RSK_PMA_DEVICE_RELIEF] = { "device-relief", "has less to do again" },
@@ -20,14 +20,29 @@ static const struct {
 	[RSK_PMA_SERVICE_RELIEF] = { "service-relief", "carries what is wanted, or is idle" },
 };
 
-static void happened(void *ctx, enum rsk_pma_event event, const char *name)
+const char *rsk_absence_words(enum rsk_pma_absence absence)
 {
-	rsk_say("%s %s", name ? name : "this node", events[event].words);
+	static const char *const words[RSK_PMA_ABSENCES] = {
+		[RSK_PMA_NO_RDMA] = "there is no RDMA device on the link of its address",
+		[RSK_PMA_NO_LINK] = "no link that works has its address",
+	};
+
+	return absence < RSK_PMA_ABSENCES ? words[absence] : NULL;
+}
+
+static void happened(void *pma, enum rsk_pma_event event, const char *name)
+{
+	const char *why = NULL;
+
+	if (event == RSK_PMA_DEVICE_DOWN)
+		why = rsk_absence_words(rsk_pma_absent(pma, name));
+	rsk_say("%s %s%s%s", name ? name : "this node", events[event].words, why ? ": " : "",
+		why ? why : "");
 }
 
 void rsk_events_open(struct rsk_pma *pma)
 {
-	rsk_pma_listen(pma, happened, NULL);
+	rsk_pma_listen(pma, happened, pma);
 }
 
 void rsk_events_write(const struct rsk_pma *pma, struct evbuffer *out)

@@ -34,17 +34,20 @@ void rsk_daemon_arm(struct rsk_daemon *d)
 	event_add(d->timer, &tv);
 }
 
-/* The address can be used, and the RDMA device of its link has not been removed. */
-static bool is_there(void *daemon, const struct rsk_pm_addr *ip)
+static enum rsk_pma_absence absence(void *daemon, const struct rsk_pm_addr *ip)
 {
 	struct rsk_daemon *d = daemon;
 
-	return rsk_hotplug_carries(&d->plug, ip) && !rsk_devices_lost(&d->devices, ip);
+	if (!rsk_hotplug_carries(&d->plug, ip))
+		return RSK_PMA_NO_LINK;
+	return rsk_devices_lack(&d->devices, ip, d->settings.watch_devices == RSK_CONF_WATCH_RDMA) ?
+		       RSK_PMA_NO_RDMA :
+		       RSK_PMA_THERE;
 }
 
 void rsk_daemon_devices(struct rsk_daemon *d)
 {
-	rsk_pma_hotplug(d->pma, d->settings.watch_devices ? is_there : NULL, d);
+	rsk_pma_hotplug(d->pma, d->settings.watch_devices ? absence : NULL, d);
 	rsk_pma_soft(d->pma, rsk_devices_soft, &d->devices);
 	rsk_pma_attach(d->pma, rsk_devices_bus, &d->devices);
 	rsk_traffic_check(&d->traffic);

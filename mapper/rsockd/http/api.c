@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "events.h"
 #include "diag.h"
 #include "conf_value.h"
 #include "guests.h"
@@ -152,6 +153,14 @@ static const char *state_name(const struct rsk_pma_device_view *v)
 	return v->spare && !v->in_use_as_spare ? "spare" : "up";
 }
 
+/* Why the device is down; NULL: it is not. */
+static const char *why_down(const struct rsk_pma_device_view *v)
+{
+	if (v->state != RSK_PMA_DOWN)
+		return NULL;
+	return v->absent ? rsk_absence_words(v->absent) : "its node reports it, or reports nothing";
+}
+
 static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
 {
 	size_t n;
@@ -161,13 +170,13 @@ static void get_devices(struct rsk_daemon *d, struct evhttp_request *req)
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(
 			list,
-			json_pack("{s:s,s:s,s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I"
+			json_pack("{s:s,s:s,s:s,s:s?,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I"
 				  ",s:I,s:i}",
 				  "name", view[i].name, "node", view[i].node, "state",
-				  state_name(&view[i]), "there", (int)view[i].there, "soft",
-				  (int)view[i].soft, "overloaded", (int)view[i].overloaded,
-				  "sessions", (json_int_t)view[i].sessions, "promised",
-				  (json_int_t)view[i].promised, "sessions_max",
+				  state_name(&view[i]), "why_down", why_down(&view[i]), "there",
+				  (int)!view[i].absent, "soft", (int)view[i].soft, "overloaded",
+				  (int)view[i].overloaded, "sessions", (json_int_t)view[i].sessions,
+				  "promised", (json_int_t)view[i].promised, "sessions_max",
 				  (json_int_t)view[i].sessions_max, "bps", (json_int_t)view[i].bps,
 				  "bps_max", (json_int_t)view[i].bps_max, "carried_bps",
 				  (json_int_t)view[i].carried_bps, "others_bps",

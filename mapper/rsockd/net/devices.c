@@ -132,31 +132,41 @@ void rsk_devices_close(struct rsk_devices *d)
 struct question {
 	const struct rsk_devices *d;
 	const struct rsk_pm_addr *ip;
-	bool soft, lost;
+	bool required;
+	bool soft, lacks, has;
 	struct rsk_bus bus;
 };
 
-static void on_address(void *ctx, const char *link, const struct rsk_pm_addr *ip)
+static bool is_asked(const struct question *q, const struct rsk_pm_addr *ip)
+{
+	return ip->ipv == q->ip->ipv && memcmp(ip->ip, q->ip->ip, 16) == 0;
+}
+
+static void is_soft(void *ctx, const char *link, const struct rsk_pm_addr *ip)
 {
 	struct question *q = ctx;
 
-	if (ip->ipv == q->ip->ipv && memcmp(ip->ip, q->ip->ip, 16) == 0)
+	if (is_asked(q, ip))
 		q->soft |= rsk_rdma_ports_soft(q->d->ports, link);
 }
 
-static void on_carried(void *ctx, const char *link, const struct rsk_pm_addr *ip)
+static void has_device(void *ctx, const char *link, const struct rsk_pm_addr *ip)
 {
 	struct question *q = ctx;
 
-	if (ip->ipv == q->ip->ipv && memcmp(ip->ip, q->ip->ip, 16) == 0)
-		q->lost |= rsk_rdma_links_lost(q->d->had, q->d->ports, link);
+	if (!is_asked(q, ip))
+		return;
+	if (rsk_rdma_links_lack(q->d->had, q->d->ports, link, q->required))
+		q->lacks = true;
+	else
+		q->has = true;
 }
 
 static void on_attached(void *ctx, const char *link, const struct rsk_pm_addr *ip)
 {
 	struct question *q = ctx;
 
-	if (ip->ipv == q->ip->ipv && memcmp(ip->ip, q->ip->ip, 16) == 0)
+	if (is_asked(q, ip))
 		q->bus = rsk_rdma_ports_bus(q->d->ports, link);
 }
 
@@ -169,13 +179,13 @@ struct rsk_bus rsk_devices_bus(void *devices, const struct rsk_pm_addr *ip)
 	return q.bus;
 }
 
-bool rsk_devices_lost(const struct rsk_devices *d, const struct rsk_pm_addr *ip)
+bool rsk_devices_lack(const struct rsk_devices *d, const struct rsk_pm_addr *ip, bool required)
 {
-	struct question q = { .d = d, .ip = ip };
+	struct question q = { .d = d, .ip = ip, .required = required };
 
 	if (d->found)
-		rsk_ifaces_each(d->links, on_carried, &q);
-	return q.lost;
+		rsk_ifaces_each(d->links, has_device, &q);
+	return q.lacks && !q.has;
 }
 
 bool rsk_devices_soft(void *devices, const struct rsk_pm_addr *ip)
@@ -183,6 +193,6 @@ bool rsk_devices_soft(void *devices, const struct rsk_pm_addr *ip)
 	struct question q = { .d = devices, .ip = ip };
 
 	if (q.d->found)
-		rsk_ifaces_each(q.d->links, on_address, &q);
+		rsk_ifaces_each(q.d->links, is_soft, &q);
 	return q.soft;
 }

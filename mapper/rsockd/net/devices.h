@@ -45,7 +45,10 @@ bool rsk_devices_soft(void *devices, const struct rsk_pm_addr *ip);
 /* How the RDMA device at address @ip is attached. @devices is a struct rsk_devices. */
 struct rsk_bus rsk_devices_bus(void *devices, const struct rsk_pm_addr *ip);
 
-/* True if address @ip is on a link whose RDMA device is gone. */
-bool rsk_devices_lost(const struct rsk_devices *d, const struct rsk_pm_addr *ip);
+/*
+ * True if address @ip is on this host, and on no link but such as lack an RDMA device
+ * (rsk_rdma_links_lack(), to which @required goes).
+ */
+bool rsk_devices_lack(const struct rsk_devices *d, const struct rsk_pm_addr *ip, bool required);
 
 #endif
