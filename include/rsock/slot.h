@@ -109,7 +109,10 @@ struct rsk_control_word {
 	 * if it also means SWITCHED.
 	 */
 	uint64_t pos;
-	/* RX: cells below this index are free again (credit); TX RING: index of the first slot. */
+	/*
+	 * RX: cells below this index are free again (credit). TX RING: index of the first slot; TX
+	 * RETRANSMIT: 0, or, as the answer to QUIESCED, the index after the command RETRANSMIT.
+	 */
 	uint64_t cells;
 	/*
 	 * RX: number of requests to put the slot at @cells again, or what is behind it. TX: number
@@ -125,7 +128,11 @@ enum rsk_tx_word {
 	RSK_TX_NONE = 0,
 	RSK_TX_PROPOSE = 1, /* may this direction use the ring? */
 	RSK_TX_RING = 2,    /* from pos on everything is in the ring */
-	/* RETRANSMIT: FALLBACK_RX is applied, and the stream continues by TCP at pos. */
+	/*
+	 * RETRANSMIT: FALLBACK_RX is applied, and the stream continues by TCP at pos. Or, with
+	 * @cells, QUIESCED is: the command of that name, which may be damaged in the ring, says the
+	 * same.
+	 */
 	RSK_TX_RETRANSMIT = 3,
 };
 

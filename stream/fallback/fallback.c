@@ -20,6 +20,7 @@
 #include "recovery.h"
 #include "over.h"
 #include "relay.h"
+#include "slot_repair.h"
 #include "stream.h"
 
 /*
@@ -152,6 +153,8 @@ static int fall_back_rx(struct rsk_stream *s, int fd, enum rsk_reason why, struc
 
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
+	else if (rc == -EAGAIN)
+		rsk_slot_repair_want(s);
 	rsk_stream_note(s, false, why);
 	return rc;
 }

@@ -132,7 +132,7 @@ static void renew_one(struct rsk_stream *s, void *arg)
 	rsk_lock(&s->rx_lock);
 	rsk_rx_renew(&s->rx, s->connecting_side ? down : up);
 	s->repair.called = 0; /* requests are counted from 1 on again */
-	s->repair.called_ns = 0;
+	s->repair.called_ns = s->quiesced.since_ns = 0;
 	rsk_unlock(&s->rx_lock);
 	rsk_lock(&s->tx_lock);
 	rsk_tx_renew(&s->tx, s->connecting_side ? up : down);

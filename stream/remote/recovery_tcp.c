@@ -14,6 +14,7 @@
 #include "links.h"
 #include "recovery.h"
 #include "rdma.h"
+#include "slot_repair.h"
 #include "stream.h"
 
 /*
@@ -34,6 +35,8 @@ static void stay_off(struct rsk_stream *s, void *arg)
 	asked = rsk_rx_quiesce(&s->rx) == -EAGAIN || s->rx.state == RSK_RX_WATCH ||
 		(s->tx.state == RSK_TX_ONRING && s->tx.answered != RSK_ANSWERED_SWITCHED);
 	rsk_rx_stay_off(&s->rx, true);
+	if (rsk_rx_is_quiesced(&s->rx))
+		rsk_slot_repair_want(s);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	/* Before a fork, too: the child could not post the control words that are deferred here. */

@@ -24,10 +24,16 @@
 #define LOOK_NS 10000000ull
 /*
  * A sender that has closed its socket, and its end of the stream, answers no more. One that was
- * asked to retransmit by TCP answers with the command RETRANSMIT, and if that is damaged it does
- * not come again.
+ * asked to retransmit by TCP a slot that stays damaged is not waited for without end.
  */
 #define ANSWER_NS 5000000000ull
+/*
+ * A sender that was asked to retransmit by TCP answers in the ring and by control word, which may
+ * both be damaged, as the request may: it is asked again after this time, then after twice that,
+ * and so on. It may be stopped.
+ */
+#define ASK_AGAIN_NS 200000000ull
+#define ASK_AGAIN_MOST 9
 
 void rsk_slot_repair_want(struct rsk_stream *s)
 {
@@ -49,8 +55,30 @@ static bool is_shut(int fd)
 /* Will the request of @s have no answer? rx_lock is held. */
 static bool is_unheard(const struct rsk_stream *s, uint64_t now_ns, int fd)
 {
-	return rsk_rx_repair_open(&s->rx) && s->repair.called == rsk_rx_repair(&s->rx) &&
-	       now_ns - s->repair.called_ns > ANSWER_NS && (s->rx.repair.gave_up || is_shut(fd));
+	uint64_t asked_ns = s->repair.called_ns;
+
+	if (rsk_rx_is_quiesced(&s->rx))
+		asked_ns = s->quiesced.since_ns;
+	else if (!rsk_rx_repair_open(&s->rx) || s->repair.called != rsk_rx_repair(&s->rx))
+		return false;
+	return now_ns - asked_ns > ANSWER_NS && (s->rx.repair.gave_up || is_shut(fd));
+}
+
+/* If @s is quiesced, and has been for long, asks for the answer. rx_lock is held. */
+static void ask_again(struct rsk_stream *s, uint64_t now_ns)
+{
+	if (!rsk_rx_is_quiesced(&s->rx)) {
+		s->quiesced.since_ns = 0;
+	} else if (!s->quiesced.since_ns || s->quiesced.gen != s->rx.gen) {
+		s->quiesced.since_ns = now_ns;
+		s->quiesced.gen = s->rx.gen;
+		s->quiesced.times = 0;
+		s->quiesced.again_ns = now_ns + ASK_AGAIN_NS;
+	} else if (now_ns >= s->quiesced.again_ns && rsk_rx_ask_answer(&s->rx)) {
+		if (s->quiesced.times < ASK_AGAIN_MOST)
+			s->quiesced.times++;
+		s->quiesced.again_ns = now_ns + (ASK_AGAIN_NS << s->quiesced.times);
+	}
 }
 
 struct round {
@@ -63,7 +91,7 @@ static void look(struct rsk_stream *s, void *arg)
 	struct round *round = arg;
 	uint64_t retries;
 	int fd, rc;
-	bool call;
+	bool call, answer;
 
 	if (!atomic_load(&s->repair.due))
 		return;
@@ -73,11 +101,13 @@ static void look(struct rsk_stream *s, void *arg)
 	rc = rsk_rx_recheck(&s->rx);
 	rsk_stats_add(&s->rec->hash_retries, s->rx.ring.retries - retries);
 	rsk_stream_note(s, false, RSK_REASON_PEER_FELL_BACK);
+	ask_again(s, round->now_ns);
 	if (rc > 0 && is_unheard(s, round->now_ns, fd))
 		rc = -EPROTO;
 	if (rc <= 0)
 		atomic_store(&s->repair.due, false);
 	call = rc > 0 && rsk_rx_repair_open(&s->rx) && s->repair.called != rsk_rx_repair(&s->rx);
+	answer = rsk_rx_is_quiesced(&s->rx);
 	if (call) {
 		s->repair.called = rsk_rx_repair(&s->rx);
 		s->repair.called_ns = round->now_ns;
@@ -85,8 +115,9 @@ static void look(struct rsk_stream *s, void *arg)
 	rsk_unlock(&s->rx_lock);
 	round->more |= rc > 0;
 	if (call) {
-		rsk_log(RSK_LOG_INFO, "link %u: a slot of stream %u is damaged: request %u",
-			s->link->number, s->sid, s->repair.called);
+		rsk_log(RSK_LOG_INFO, "link %u: stream %u misses %s: request %u", s->link->number,
+			s->sid, answer ? "an answer" : "a slot, which is damaged",
+			s->repair.called);
 		/* The control word is posted, and the sender's progress thread told of it. */
 		rsk_stream_notify(s, RSK_WAKE_TX);
 		rsk_recovery_call(s);

@@ -110,6 +110,8 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 			rx->proposed = m->gen;
 		return 0;
 	}
+	if (m->what == RSK_TX_RETRANSMIT && m->cells)
+		return rsk_rx_see_retransmit(rx, m);
 	if ((m->what == RSK_TX_RETRANSMIT || m->what == RSK_TX_NONE) && rx->fallback.paused &&
 	    m->gen == rx->fallback.paused) {
 		rx->fallback.paused = 0;

@@ -233,19 +233,23 @@ static inline bool rsk_rx_drained(const struct rsk_rx *rx)
 
 /*
  * The next slot shows, and was not whole when it was checked last: it is landing, or it is damaged.
- * If it is damaged nothing need happen that wakes its reader. So after some time, and again as long
+ * Or the receiver is quiesced: the answer is landing, or it is damaged. If it is damaged nothing need happen that wakes its reader. So after some time, and again as long
  * as the result is 1, call rsk_rx_recheck(). (Not needed on a fabric that is SYNC.)
  */
 static inline bool rsk_rx_torn(const struct rsk_rx *rx)
 {
-	if (rx->ring.sync || rx->state != RSK_RX_ONRING)
+	if (rx->ring.sync)
+		return false;
+	if (rsk_rx_is_quiesced(rx))
+		return true;
+	if (rx->state != RSK_RX_ONRING)
 		return false;
 	return rx->ring.bad_looks || (rx->whole.looks && rx->whole.part_at == rx->ring.next) ||
 	       rsk_ring_misfits(&rx->ring);
 }
 
 /*
- * rsk_rx_recheck - checks the next slot for a reader that sleeps. If it is as wrong as it was at
+ * rsk_rx_recheck - checks the next slot, or for an answer to QUIESCED, for a reader that sleeps. If it is as wrong as it was at
  * the call before, the sender is asked to put it again, or, in the end, to retransmit it by TCP.
  * Returns 1: call again later; 0: there is no such slot (any more); -EPROTO: it will never be
  * right, and neither can it be retransmitted.
@@ -263,7 +267,7 @@ static inline uint32_t rsk_rx_repair(const struct rsk_rx *rx)
 
 static inline bool rsk_rx_repair_open(const struct rsk_rx *rx)
 {
-	return rx->repair.index && !rx->rail_loss.limit &&
+	return (rx->repair.index || rsk_rx_is_quiesced(rx)) && !rx->rail_loss.limit &&
 	       rx->repair.answered != rx->own.word.repair;
 }
 
@@ -300,6 +304,13 @@ bool rsk_rx_end_it(struct rsk_rx *rx);
  * or ended, and what is here has to be read; -EPROTO.
  */
 int rsk_rx_quiesce(struct rsk_rx *rx);
+
+/*
+ * rsk_rx_ask_answer - a quiesced receiver that has waited for long asks for the answer once more:
+ * it may be damaged, as any slot may. That is a request as for a slot (rsk_rx_repair()). Returns
+ * false: it is not quiesced, or nothing can be put.
+ */
+bool rsk_rx_ask_answer(struct rsk_rx *rx);
 
 /*
  * rsk_rx_pause - falls back at once, whatever the sender is doing, and stays paired. Before that,

@@ -150,7 +150,7 @@ void rsk_rx_ending(struct rsk_rx *rx, uint64_t cell)
 
 void rsk_rx_lose(struct rsk_rx *rx)
 {
-	if (rsk_rx_is_quiesced(rx))
+	if (rsk_rx_is_quiesced(rx) && rsk_rx_take_word(rx) == 0 && rsk_rx_is_quiesced(rx))
 		rsk_rx_see_answer(rx);
 	rsk_rx_unquiesce(rx);
 	rx->rail_loss.lost = true;

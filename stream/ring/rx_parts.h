@@ -38,8 +38,9 @@ static inline void rsk_rx_repair_reset(struct rsk_rx *rx)
 	rx->repair.answered = answered;
 }
 /*
- * While quiesced because of a slot that stays wrong: if the sender has answered by control word, it
- * will not retransmit, since it had left the ring before. Goes on in the ring.
+ * While quiesced because of a slot that stays wrong, or after rsk_rx_ask_answer(): if the sender
+ * has answered that request, it will not retransmit, since it had left the ring before. Goes on in
+ * the ring.
  */
 void rsk_rx_see_refusal(struct rsk_rx *rx);
 
@@ -107,8 +108,10 @@ void rsk_rx_lift_ring_limit(struct rsk_rx *rx);
 
 void rsk_rx_free_partial(struct rsk_rx *rx);
 
-/* While quiesced: looks for the sender's answer. Returns 0 or -EPROTO. */
+/* While quiesced: looks for the sender's answer in the ring. Returns 0 or -EPROTO. */
 int rsk_rx_see_answer(struct rsk_rx *rx);
+/* The answer came as control word @m; nothing if it was found before. Returns 0 or -EPROTO. */
+int rsk_rx_see_retransmit(struct rsk_rx *rx, const struct rsk_control_word *m);
 
 /* Puts REQ_FALLBACK, or the word that withdraws REQ_FALLBACK and QUIESCED. */
 void rsk_rx_say_stay(struct rsk_rx *rx);

@@ -51,6 +51,21 @@ bool rsk_rx_has_command(const struct rsk_rx *rx)
 	return find_command(rx, &ring, &cmd);
 }
 
+/* The sender retransmits what is unread; @ring begins behind its command RETRANSMIT. */
+static void go_by_tcp(struct rsk_rx *rx, const struct rsk_ring_rx *ring)
+{
+	uint64_t command = rsk_slot_cells(sizeof(struct rsk_slot_command));
+
+	rx->fallback.repeated = rx->partial.len || ring->next != rx->ring.next + command;
+	rsk_rx_free_partial(rx);
+	rx->ring = *ring;
+	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
+	rsk_rx_to_tcp(rx);
+	rx->fallback.step = RSK_FALLBACK_NONE;
+	rsk_rx_publish_consumed(rx);
+	rsk_rx_say_stay(rx);
+}
+
 int rsk_rx_see_answer(struct rsk_rx *rx)
 {
 	struct rsk_ring_rx ring = rx->ring;
@@ -66,21 +81,45 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 	}
 	if (cmd.pos != rx->fallback.pos || cmd.gen != rx->gen)
 		return rsk_rx_refuse(rx);
-	rx->fallback.repeated = rx->partial.len ||
-				ring.next != rx->ring.next + rsk_slot_cells(sizeof(cmd));
-	rsk_rx_free_partial(rx);
-	rx->ring = ring;
-	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
-	rsk_rx_to_tcp(rx);
-	rx->fallback.step = RSK_FALLBACK_NONE;
-	rsk_rx_publish_consumed(rx);
-	rsk_rx_say_stay(rx);
+	go_by_tcp(rx, &ring);
 	return 0;
+}
+
+/*
+ * The word may overtake slots. They may land where nothing is read any more: the sender sends
+ * nothing before all have landed.
+ */
+int rsk_rx_see_retransmit(struct rsk_rx *rx, const struct rsk_control_word *m)
+{
+	struct rsk_ring_rx ring = rx->ring;
+
+	if (!rsk_rx_is_quiesced(rx) || m->gen != rx->gen)
+		return 0;
+	if (m->pos != rx->fallback.pos || m->cells <= ring.next ||
+	    m->cells > rsk_rx_free_below(rx) + ring.cells)
+		return rsk_rx_refuse(rx);
+	ring.next = m->cells;
+	go_by_tcp(rx, &ring);
+	return 0;
+}
+
+bool rsk_rx_ask_answer(struct rsk_rx *rx)
+{
+	if (!rsk_rx_is_quiesced(rx))
+		return false;
+	rx->own.word.repair++;
+	if (rsk_rx_say(rx, RSK_RX_QUIESCED, rx->fallback.pos) == RSK_RAIL_MUTE) {
+		rx->own.word.repair--;
+		return false;
+	}
+	rx->repair.reminded = true;
+	return true;
 }
 
 void rsk_rx_see_refusal(struct rsk_rx *rx)
 {
-	if (!rsk_rx_is_quiesced(rx) || !rx->repair.gave_up || rsk_rx_repair_open(rx))
+	if (!rsk_rx_is_quiesced(rx) || !(rx->repair.gave_up || rx->repair.reminded) ||
+	    rsk_rx_repair_open(rx))
 		return;
 	rsk_rx_unquiesce(rx);
 	rsk_rx_say_stay(rx);
@@ -106,7 +145,7 @@ int rsk_rx_quiesce(struct rsk_rx *rx)
 		}
 		rx->fallback.pos = pos;
 		rx->fallback.step = RSK_FALLBACK_QUIESCED;
-		rx->fallback.repeated = false;
+		rx->fallback.repeated = rx->repair.reminded = false;
 	}
 	rc = rsk_rx_see_answer(rx);
 	if (rc < 0)

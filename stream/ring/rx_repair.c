@@ -35,11 +35,13 @@ int rsk_rx_recheck(struct rsk_rx *rx)
 
 	if (rsk_rx_is_quiesced(rx)) {
 		rc = rsk_rx_take_word(rx);
-		if (rc == 0)
+		if (rc == 0 && rsk_rx_is_quiesced(rx))
 			rc = rsk_rx_see_answer(rx);
 		if (rc == 0)
 			rsk_rx_see_refusal(rx);
-		return rc < 0 ? rc : rx->repair.gave_up && rx->state == RSK_RX_ONRING;
+		if (rc < 0 || rsk_rx_is_quiesced(rx))
+			return rc < 0 ? rc : 1;
+		return rx->repair.gave_up && rx->state == RSK_RX_ONRING;
 	}
 	if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_rx_is_damaged(rx)) {
 		rx->repair.checked = 0;

@@ -40,7 +40,8 @@ enum rsk_rx_state {
  *	NONE            QUIESCED is put                         QUIESCED  rsk_rx_quiesce()
  *	NONE            FALLBACK_RX is put                      RACE      rsk_rx_fall_back()
  *	ENDED           FALLBACK_RX is put                      NONE      rsk_rx_fall_back()
- *	QUIESCED        the answer, or a command before it      NONE      rsk_rx_see_answer()
+ *	QUIESCED        the answer, or a command before it      NONE      rsk_rx_see_answer(),
+ *							rsk_rx_see_retransmit()
  *	QUIESCED        no answer can come, or is needed        NONE      rsk_rx_break(),
  *							rsk_rx_unquiesce() for lose, close, refuse
  *	RACE            the sender's word RETRANSMIT            APPLIED   rsk_rx_take_word()
@@ -209,6 +210,8 @@ struct rsk_rx {
 		bool gave_up;
 		/* @index was taken after all, and the sender has not been told yet. */
 		bool taken;
+		/* While quiesced: the sender was asked for its answer once more. */
+		bool reminded;
 	} repair;
 	/* Our RX control word. */
 	struct {

@@ -41,7 +41,7 @@ void rsk_tx_ask(struct rsk_tx *tx, const struct rsk_control_word *m)
 
 void rsk_tx_repair_command(struct rsk_tx *tx, uint32_t gen)
 {
-	if (tx->state != RSK_TX_TCP || gen != tx->gen || tx->ring.data_end < tx->ring.told)
+	if (tx->state != RSK_TX_TCP || gen != tx->gen || tx->ring.told == tx->ring.next)
 		return;
 	tx->repair.index = tx->ring.told;
 	tx->repair.gen = gen;

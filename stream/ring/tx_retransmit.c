@@ -159,9 +159,24 @@ int rsk_tx_repeat(struct rsk_tx *tx, struct rsk_tcp *c)
 }
 
 /*
+ * The answer to QUIESCED was given, and the receiver asks for it once more: its control word says
+ * it again. Returns false: it was not given.
+ */
+static bool answer_again(struct rsk_tx *tx, const struct rsk_control_word *m)
+{
+	if (tx->own.word.what != RSK_TX_RETRANSMIT || !tx->own.word.cells ||
+	    tx->own.word.gen != m->gen)
+		return false;
+	tx->repair.seen = tx->repair.answered = m->repair;
+	rsk_tx_put_word(tx); /* of a rail that broke RESUME reports more */
+	return true;
+}
+
+/*
  * A sender that fell back before, or has ended, has put its command into the ring; the receiver
  * finds that command instead of RETRANSMIT. It waits for nothing else, so if the command might be
- * damaged there, it is put again.
+ * damaged there, it is put again. RETRANSMIT is told by control word as well, and that as often as
+ * it is asked for.
  */
 int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m)
 {
@@ -173,7 +188,8 @@ int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_co
 
 	tx->stay_off |= RSK_TX_STAY_ASKED;
 	if (tx->state != RSK_TX_ONRING || m->gen != tx->gen) {
-		rsk_tx_repair_command(tx, m->gen);
+		if (!answer_again(tx, m))
+			rsk_tx_repair_command(tx, m->gen);
 		return 0;
 	}
 	if (m->pos == RSK_POS_START || !tx->ring.rail->ops->arrived)
@@ -191,6 +207,11 @@ int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_co
 		owes(c, false);
 		return -EAGAIN;
 	}
+	tx->own.word = (struct rsk_control_word){ .what = RSK_TX_RETRANSMIT,
+						  .gen = tx->gen,
+						  .pos = tx->resend.pos,
+						  .cells = tx->ring.next };
+	rsk_tx_put_word(tx);
 	return 0; /* also if the rail broke: RESUME reports more */
 }
 

@@ -259,6 +259,13 @@ struct rsk_stream {
 	} repair;
 	struct rsk_lock tx_lock;
 	struct rsk_tx tx; /* tx_lock */
+	/* While rx is quiesced, of slot_repair.c; progress thread. */
+	struct {
+		uint64_t since_ns; /* seen so since then; 0: it was not quiesced */
+		uint64_t again_ns; /* when the sender is asked for its answer once more */
+		uint32_t gen;	   /* of rx, at @since_ns */
+		uint32_t times;	   /* how often it was asked so */
+	} quiesced;
 	/* The counts that the record has of rx, of tx; under the direction's lock. */
 	struct rsk_noted noted[2];
 	/* Receives that found nothing since the TCP socket was checked; rx_lock. */

@@ -35,12 +35,6 @@ static void flip(struct way *w)
 		return;
 	if (v.head.index > w->harmed_at)
 		w->harmed = 0;
-	/*
-	 * A quiesced receiver does not know that a command is there, so as to ask for it more than
-	 * once.
-	 */
-	if (rsk_rx_is_quiesced(&w->rx) && v.head.kind == RSK_SLOT_CONTROL)
-		return;
 	if (w->harmed == HARMS || v.head.index < w->harmed_at)
 		return;
 	w->harmed_at = v.head.index;
@@ -63,6 +57,8 @@ void duplex_harm_step(struct duplex *d)
 		flip(w);
 	if (!rsk_rx_torn(&w->rx) && !rsk_rx_repair_open(&w->rx))
 		return;
+	if (chance(d, 5))
+		rsk_rx_ask_answer(&w->rx);
 	rc = rsk_rx_recheck(&w->rx);
 	CHECK(d, rc >= 0, "recheck: %d, in vain %u, gave up %d, limit %" PRIu64 " at %" PRIu64, rc,
 	      w->rx.repair.vain, w->rx.repair.gave_up, w->rx.rail_loss.limit, w->rx.ring.next);

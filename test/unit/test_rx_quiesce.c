@@ -162,3 +162,159 @@ Test(rx_quiesce, a_child_changes_nothing)
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), 0);
 	cr_assert_eq(recv_some(4096), 70);
 }
+
+/* ---- the answer is damaged ---- */
+
+/* Damages the command in the ring, and, if asked, the control word that says the same. */
+static void harm_answer(bool word_too)
+{
+	uint64_t command = w.tx.ring.next - rsk_slot_cells(sizeof(struct rsk_slot_command));
+
+	w.segment[1][RING + (command & (CELLS - 1)) * RSK_CELL_BYTES + RSK_SLOT_FRAME_BYTES] ^= 1;
+	if (word_too)
+		w.segment[1][WORD_TX + offsetof(struct rsk_control_word, pos)] ^= 1;
+}
+
+static void by_tcp_again(size_t len)
+{
+	cr_assert_eq(w.rx.state, RSK_RX_TCP);
+	cr_assert_eq(recv_some(4096), (ssize_t)len);
+	cr_assert_eq(send_some(5), 5);
+	cr_assert_eq(recv_some(4096), 5);
+	cr_assert_eq(rsk_rx_recheck(&w.rx), 0);
+	cr_assert_eq(rsk_tx_propose(&w.tx), 0);
+	cr_assert_eq(recv_some(1), -EAGAIN);
+	answer();
+	cr_assert_eq(send_some(40), 40);
+	cr_assert_eq(recv_some(4096), 40);
+	cr_assert_eq(w.tx.state, RSK_TX_ONRING);
+}
+
+/* One of the two is enough, whichever is damaged, and whoever looks. */
+Test(rx_quiesce, an_answer_that_is_damaged_in_the_ring)
+{
+	for (int how = 0; how < 3; how++) {
+		quiesced(100, 30);
+		answer();
+		harm_answer(false);
+		if (how == 0)
+			cr_assert_eq(rsk_rx_recheck(&w.rx), 0);
+		else if (how == 1)
+			cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
+		else
+			rsk_rx_lose(&w.rx);
+		cr_assert_eq(w.rx.state, RSK_RX_TCP, "%d", how);
+		cr_assert(w.rx.fallback.repeated);
+		cr_assert_eq(w.rx.ring.next, w.tx.ring.next);
+		if (how < 2)
+			by_tcp_again(70);
+		else
+			cr_assert_eq(recv_some(4096), 70);
+	}
+}
+
+/* Both: the sender says it again, as often as it is asked, also when it has retransmitted. */
+Test(rx_quiesce, an_answer_that_is_damaged_each_time)
+{
+	quiesced(100, 30);
+	cr_assert_eq(rsk_rx_recheck(&w.rx), 1);
+	answer();
+	for (uint32_t i = 0; i < 40; i++) {
+		harm_answer(true);
+		cr_assert_eq(rsk_rx_recheck(&w.rx), 1);
+		cr_assert_eq(recv_some(4096), -EAGAIN);
+		cr_assert(rsk_rx_torn(&w.rx));
+		harm_answer(false); /* right again, for the next round */
+		cr_assert(rsk_rx_ask_answer(&w.rx));
+		cr_assert(rsk_rx_repair_open(&w.rx));
+		answer();
+		cr_assert_eq(w.wire.in, 10 + 70);
+	}
+	harm_answer(false);
+	cr_assert_eq(rsk_rx_recheck(&w.rx), 0);
+	by_tcp_again(70);
+	cr_assert_eq(w.tx.repair.times, 0, "a slot was put again");
+}
+
+/* The request was damaged in the sender's memory: it is asked again as well. */
+Test(rx_quiesce, a_request_that_is_damaged)
+{
+	quiesced(100, 30);
+	w.segment[0][WORD_RX + offsetof(struct rsk_control_word, pos)] ^= 1;
+	answer();
+	cr_assert_eq(w.tx.state, RSK_TX_ONRING);
+	cr_assert_eq(rsk_rx_recheck(&w.rx), 1);
+	cr_assert(rsk_rx_ask_answer(&w.rx));
+	answer();
+	cr_assert_eq(rsk_rx_recheck(&w.rx), 0);
+	by_tcp_again(70);
+}
+
+/*
+ * The sender had left the ring, in its first promotion or a later one, and its command is damaged
+ * for as long as the receiver is quiesced: it reads on in the ring, where damage is seen.
+ */
+Test(rx_quiesce, whose_sender_had_moved_and_its_command_is_damaged)
+{
+	for (int later = 0; later < 2; later++) {
+		on_ring(&far, 10);
+		if (later) {
+			answer();
+			cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
+			cr_assert_eq(recv_some(1), -EAGAIN);
+			rsk_rx_give_credit(&w.rx, true);
+			answer();
+			cr_assert_eq(rsk_tx_propose(&w.tx), 0);
+			cr_assert_eq(recv_some(1), -EAGAIN);
+			answer();
+			cr_assert_eq(recv_some(1), -EAGAIN);
+			cr_assert_eq(w.rx.state, RSK_RX_ONRING);
+		}
+		answer();
+		cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(send_some(7), 7);
+		harm_answer(false);
+		cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
+		cr_assert_eq(rsk_rx_recheck(&w.rx), 1);
+		answer(); /* puts it again, */
+		harm_answer(false);
+		cr_assert_eq(rsk_rx_recheck(&w.rx), 1);
+		cr_assert(rsk_rx_ask_answer(&w.rx));
+		answer(); /* and again */
+		harm_answer(false);
+		rsk_rx_recheck(&w.rx);
+		cr_assert_not(rsk_rx_is_quiesced(&w.rx));
+		for (int i = 0; i < 4; i++) {
+			rsk_rx_recheck(&w.rx);
+			answer();
+		}
+		cr_assert_eq(recv_some(4096), 7, "%d", later);
+	}
+}
+
+/* What no correct sender says. */
+Test(rx_quiesce, an_answer_by_control_word_is_checked)
+{
+	static const struct {
+		int64_t pos, cells;
+		uint32_t gen;
+		int rc;
+	} bad[] = { { 1, 0, 0, -EPROTO },
+		    { 0, -2 * (int64_t)CELLS, 0, -EPROTO },
+		    { 0, 2 * (int64_t)CELLS, 0, -EPROTO },
+		    { 0, INT64_MAX, 0, -EPROTO },
+		    { 0, 0, 1, 0 } };
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct rsk_control_word m = { .what = RSK_TX_RETRANSMIT };
+
+		quiesced(100, 30);
+		m.gen = w.rx.gen + bad[i].gen;
+		m.pos = w.rx.fallback.pos + (uint64_t)bad[i].pos;
+		m.cells = w.rx.ring.next + 3 + (uint64_t)bad[i].cells;
+		m.hash = rsk_hash_control_word(&w.rx.key, &m, RSK_CONTROL_WORD_TX);
+		memcpy(w.segment[1] + WORD_TX, &m, sizeof(m));
+		cr_assert_eq(rsk_rx_recheck(&w.rx), bad[i].rc ? bad[i].rc : 1, "%zu", i);
+		cr_assert(rsk_rx_validate(&w.rx));
+	}
+}

@@ -21,18 +21,31 @@ static struct kit_stream ks;
 static uint64_t now_ns;
 
 /* The sender's control word arrives, and is handled. */
-static void say(uint32_t what, uint32_t gen, uint32_t answered)
+static void say_word(struct rsk_control_word m)
 {
 	struct rsk_stream *s = ks.s;
-	struct rsk_control_word m = {
-		.what = what, .gen = gen, .cells = s->rx.ring.next, .repair = answered
-	};
 	struct rsk_kernel_tcp c;
 
 	m.hash = rsk_hash_control_word(&s->rx.key, &m, RSK_CONTROL_WORD_TX);
 	rsk_seg_own_ctl(&s->link->seg, s->sid)->tx_word = m;
 	rsk_kernel_tcp_init(&c, s, ks.fd);
 	cr_assert_geq(rsk_rx_serve(&s->rx, &c.c), 0);
+}
+
+static void say(uint32_t what, uint32_t gen, uint32_t answered)
+{
+	say_word((struct rsk_control_word){
+		.what = what, .gen = gen, .cells = ks.s->rx.ring.next, .repair = answered });
+}
+
+static void say_retransmit(void)
+{
+	const struct rsk_rx *rx = &ks.s->rx;
+
+	say_word((struct rsk_control_word){ .what = RSK_TX_RETRANSMIT,
+					    .gen = rx->gen,
+					    .pos = rx->fallback.pos,
+					    .cells = rx->ring.next + 2 });
 }
 
 /* On to the ring, from position 0 on; a slot shows there, and its hash is wrong. */
@@ -144,8 +157,9 @@ Test(slot_repair, a_sender_that_has_closed)
 }
 
 /*
- * The sender retransmits by TCP, and RETRANSMIT, which says so, is damaged: the bytes wait on the
- * TCP socket, and nothing says from where on. That is a reset, not a reader that waits for ever.
+ * The sender retransmits by TCP, and its answer, which says so, is damaged however often it is asked
+ * for: the bytes wait on the TCP socket, and nothing says from where on. That is a reset, not a
+ * reader that waits for ever.
  */
 Test(slot_repair, retransmit_is_damaged)
 {
@@ -159,6 +173,55 @@ Test(slot_repair, retransmit_is_damaged)
 			say(RSK_TX_RING, ks.s->rx.gen, n);
 	}
 	cr_assert(ks.s->rx.repair.gave_up);
+	ns = until_the_end();
+	cr_assert_gt(ns, 4000000000ull);
+	cr_assert_lt(ns, 6000000000ull);
+}
+
+/*
+ * A process that forks: the answer is damaged, though no slot was. The sender is asked for it again
+ * and again, and its control word, when it is right, is the answer.
+ */
+Test(slot_repair, an_answer_to_a_fork_is_damaged)
+{
+	uint64_t from, last = 0, wait = 0;
+	uint32_t asked = 0;
+
+	begin();
+	rsk_lock(&ks.s->rx_lock);
+	cr_assert_eq(rsk_rx_quiesce(&ks.s->rx), -EAGAIN);
+	rsk_slot_repair_want(ks.s);
+	rsk_unlock(&ks.s->rx_lock);
+	from = now_ns;
+	while (now_ns < from + 600000000000ull) {
+		if (!is_called())
+			continue;
+		cr_assert_eq(rsk_rx_repair(&ks.s->rx), ++asked);
+		cr_assert(!last || now_ns - last >= wait, "asked more and more often");
+		wait = last ? now_ns - last : 0;
+		last = now_ns;
+	}
+	cr_assert_gt(asked, 8);
+	cr_assert_lt(asked, 40);
+	cr_assert(rsk_rx_is_quiesced(&ks.s->rx));
+	cr_assert_not(rsk_stream_failed(ks.s), "the sender may be stopped");
+	say_retransmit();
+	cr_assert_eq(ks.s->rx.state, RSK_RX_TCP);
+	for (int i = 0; i < 10; i++)
+		cr_assert_not(is_called());
+	cr_assert_not(atomic_load(&ks.s->repair.due));
+}
+
+/* The same, and the sender has closed its socket. */
+Test(slot_repair, an_answer_to_a_fork_that_does_not_come)
+{
+	uint64_t ns;
+
+	begin();
+	rsk_lock(&ks.s->rx_lock);
+	cr_assert_eq(rsk_rx_quiesce(&ks.s->rx), -EAGAIN);
+	rsk_unlock(&ks.s->rx_lock);
+	close(ks.other);
 	ns = until_the_end();
 	cr_assert_gt(ns, 4000000000ull);
 	cr_assert_lt(ns, 6000000000ull);
