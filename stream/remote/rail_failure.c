@@ -48,7 +48,8 @@ static void trust_tcp(struct rsk_remote_rail *rail, uint32_t generation)
 
 /* ---- all rails are gone ---- */
 
-static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed)
+static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed,
+		       uint64_t ring_end)
 {
 	struct rsk_remote *r = arg;
 	struct rsk_remote_msg m = { .type = RSK_REMOTE_RESUME,
@@ -56,7 +57,8 @@ static void say_resume(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uin
 				    .sid = sid,
 				    .pos = pos,
 				    .cell = cell,
-				    .owed = owed };
+				    .owed = owed,
+				    .ring_end = ring_end };
 
 	rsk_control_conn_send(&r->control, &m);
 }

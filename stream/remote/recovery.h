@@ -17,21 +17,23 @@
 /*
  * The rail broke: no data arrives by it any more. Each stream continues on its TCP socket. @say
  * tells the other end what this end has consumed, which is the position from which the other end
- * must repeat, and what this end may itself have to repeat (rsk_tx_owed_to()).
+ * must repeat, and what this end may itself have to repeat (rsk_tx_owed_to()), or
+ * has put otherwise (rsk_tx_ring_end()).
  */
 typedef void rsk_recovery_say_fn(void *arg, uint32_t sid, uint64_t pos, uint64_t cell,
-				 uint64_t owed);
+				 uint64_t owed, uint64_t ring_end);
 void rsk_recovery_break(struct rsk_link *l, rsk_recovery_say_fn *say, void *arg);
 
 /*
  * rsk_recovery_resume() - the other end has consumed the stream up to @pos, @cell: what it has not
  * consumed is repeated, in order, before anything newer. The stream ends only after the @owed bytes
- * that the other end has to repeat have come. rsk_recovery_resumed() - the other end has now
+ * that the other end has to repeat have come; if it has none, and its @ring_end was not found
+ * here, the stream is reset. rsk_recovery_resumed() - the other end has now
  * reported all streams that it has; what was put into any other stream had arrived before it was
  * closed there.
  */
 void rsk_recovery_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell,
-			 uint64_t owed);
+			 uint64_t owed, uint64_t ring_end);
 void rsk_recovery_resumed(struct rsk_link *l);
 
 /* True if some stream has bytes for which the other end has not yet said whether it has them. */

@@ -24,11 +24,12 @@ struct say {
 static void break_one(struct rsk_stream *s, void *arg)
 {
 	const struct say *say = arg;
-	uint64_t pos, cell, owed;
+	uint64_t pos, cell, owed, ring_end;
 
 	rsk_lock(&s->tx_lock);
 	rsk_tx_break(&s->tx);
 	owed = rsk_tx_owed_to(&s->tx);
+	ring_end = rsk_tx_ring_end(&s->tx);
 	rsk_stream_note(s, true, RSK_REASON_LINK_BROKEN);
 	rsk_unlock(&s->tx_lock);
 	rsk_lock(&s->rx_lock);
@@ -39,7 +40,7 @@ static void break_one(struct rsk_stream *s, void *arg)
 	rsk_stream_note(s, false, RSK_REASON_LINK_BROKEN);
 	rsk_unlock(&s->rx_lock);
 	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_BROKEN);
-	say->say(say->arg, s->sid, pos, cell, owed);
+	say->say(say->arg, s->sid, pos, cell, owed, ring_end);
 	rsk_recovery_stir(s);
 }
 
@@ -51,7 +52,7 @@ void rsk_recovery_break(struct rsk_link *l, rsk_recovery_say_fn *say, void *arg)
 }
 
 void rsk_recovery_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_t cell,
-			 uint64_t owed)
+			 uint64_t owed, uint64_t ring_end)
 {
 	struct rsk_stream *s = rsk_recovery_paired(l, sid);
 	struct rsk_kernel_tcp k;
@@ -61,7 +62,7 @@ void rsk_recovery_resume(struct rsk_link *l, uint32_t sid, uint64_t pos, uint64_
 	if (!s)
 		return;
 	rsk_lock(&s->rx_lock);
-	short_of = rsk_rx_owe(&s->rx, owed);
+	short_of = rsk_rx_owe(&s->rx, owed, ring_end);
 	rsk_unlock(&s->rx_lock);
 	fd = rsk_stream_find_fd(s);
 	rsk_kernel_tcp_init(&k, s, fd);
@@ -84,7 +85,7 @@ static void resumed_one(struct rsk_stream *s, void *arg)
 
 	rsk_lock(&s->rx_lock);
 	if (s->rx.rail_loss.owed == RSK_RX_OWED_UNKNOWN)
-		rc = rsk_rx_owe(&s->rx, 0);
+		rc = rsk_rx_owe(&s->rx, 0, RSK_RX_NO_REPORT);
 	rsk_unlock(&s->rx_lock);
 	if (rc < 0)
 		rsk_stream_fail(s, rsk_stream_find_fd(s));

@@ -340,12 +340,15 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell);
 
 /*
  * rsk_rx_owe - the sender's report on that: it had put bytes up to position @to, which it
- * retransmits or may have to; 0: it has nothing to retransmit. Until then nothing is read from the
- * TCP socket behind the ring. Returns 0; -EPROTO: it will not retransmit what is missing here.
+ * retransmits or may have to; 0: it has nothing to retransmit, and @ring_end is its
+ * rsk_tx_ring_end(); RSK_RX_NO_REPORT: it does not know the stream any more. Until then nothing is
+ * read from the TCP socket behind the ring. Returns 0; -EPROTO: it will not retransmit what is
+ * missing here.
  *
  * rsk_rx_owe_is_moot - This end does not wait for the report: nothing is read here any more.
  */
-int rsk_rx_owe(struct rsk_rx *rx, uint64_t to);
+#define RSK_RX_NO_REPORT UINT64_MAX
+int rsk_rx_owe(struct rsk_rx *rx, uint64_t to, uint64_t ring_end);
 void rsk_rx_owe_is_moot(struct rsk_rx *rx);
 
 /*

@@ -39,20 +39,22 @@ static uint64_t scan(const struct rsk_rx *rx, uint64_t *pos, bool *command)
 
 /*
  * What the sender has put may not have arrived, or may not all be retransmitted: the sender will
- * report how far it had put.
+ * report how far it had put. @found: up to where it is here.
  */
-static void ask_what_is_owed(struct rsk_rx *rx, bool due)
+static void ask_what_is_owed(struct rsk_rx *rx, bool due, uint64_t found)
 {
-	if (due)
-		rx->rail_loss.owed = RSK_RX_OWED_UNKNOWN;
+	if (!due)
+		return;
+	rx->rail_loss.owed = RSK_RX_OWED_UNKNOWN;
+	rx->rail_loss.owed_to = found;
 }
 
 void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 {
-	bool command;
+	bool command, due;
 
 	if (rx->fell_back && rx->own.word.what == RSK_RX_FALLBACK_RX) {
-		ask_what_is_owed(rx, rx->fallback.asked);
+		ask_what_is_owed(rx, rx->fallback.asked, UINT64_MAX);
 		/*
 		 * What was said at the fallback still holds: since then only bytes that were
 		 * already there came by TCP.
@@ -71,24 +73,26 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		*cell = rx->rail_loss.limit;
 		return;
 	}
-	ask_what_is_owed(rx, rx->state >= RSK_RX_WATCH && !rx->fin);
+	due = rx->state >= RSK_RX_WATCH && !rx->fin;
 	/* The sender's last control word may have arrived too. */
 	if (rsk_rx_take_word(rx) == 0)
 		rsk_rx_arrive(rx);
 	if (rsk_rx_is_quiesced(rx) && rsk_rx_see_answer(rx) == 0 && rsk_rx_is_quiesced(rx)) {
 		/* No answer has arrived, and none will. Report what QUIESCED said. */
 		*pos = rx->fallback.pos;
+		ask_what_is_owed(rx, due, *pos);
 		*cell = rsk_rx_free_below(rx);
 		rsk_rx_free_partial(rx);
 		rsk_rx_to_tcp(rx);
 		rx->fallback.step = RSK_FALLBACK_NONE;
 		rx->fell_back = rx->fallback.repeated = true;
-		rx->rail_loss.no_command = *pos;
+		rx->rail_loss.no_command = true;
 		return;
 	}
 	*cell = rx->ring.next;
 	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin) {
 		*pos = rx->state == RSK_RX_WATCH ? RSK_POS_START : rx->pos;
+		ask_what_is_owed(rx, due, rx->pos);
 		rx->fell_back = true;
 		rx->state = rx->fin ? rx->state : RSK_RX_TCP;
 		return;
@@ -97,6 +101,7 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		/* Slots in the ring may still be overwritten, so only what was read counts. */
 		*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.pos : rx->pos;
 		*cell = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.cell : rsk_rx_free_below(rx);
+		ask_what_is_owed(rx, due, *pos);
 		rsk_rx_free_partial(rx);
 		rsk_rx_to_tcp(rx);
 		rx->fell_back = true;
@@ -105,8 +110,8 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	*pos = rx->state == RSK_RX_DRAIN_TCP ? rx->switch_at.pos :
 					       rx->pos + rx->partial.len - rx->partial.off;
 	*cell = rx->rail_loss.limit = scan(rx, pos, &command);
-	/* At position 0 the report would not tell a sender that owes from one that does not. */
-	rx->rail_loss.no_command = !command && *pos;
+	ask_what_is_owed(rx, due, *pos);
+	rx->rail_loss.no_command = !command;
 	/*
 	 * Nothing has arrived: TCP continues at once, even before the position where the ring would
 	 * have begun.
@@ -120,14 +125,17 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 }
 
 /*
- * A sender that owes nothing has left the ring, by a command, and all that it had put had landed.
- * Then the command was found, unless a slot before it, or the command, was damaged since.
+ * A sender that owes nothing has left the ring, and all that it had put had landed. Then it was
+ * found here up to that end, unless a slot, or the control word that tells of the ring, was damaged
+ * since. Of a sender that does not say where the end was, only a command tells that nothing is
+ * missing before it.
  */
-int rsk_rx_owe(struct rsk_rx *rx, uint64_t to)
+int rsk_rx_owe(struct rsk_rx *rx, uint64_t to, uint64_t ring_end)
 {
-	if (rx->rail_loss.owed == RSK_RX_OWED_NOTHING)
+	if (rx->rail_loss.owed != RSK_RX_OWED_UNKNOWN)
 		return 0;
-	if (!to && rx->rail_loss.no_command)
+	if (!to && (ring_end == RSK_RX_NO_REPORT ? rx->rail_loss.no_command :
+						   ring_end > rx->rail_loss.owed_to))
 		return -EPROTO;
 	rsk_rx_owe_is_moot(rx);
 	rx->rail_loss.owed = to ? RSK_RX_OWED_TO : RSK_RX_OWED_NOTHING;

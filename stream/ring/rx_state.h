@@ -127,11 +127,15 @@ struct rsk_rx {
 		uint64_t renew_seed;
 		/* A sender that ended in order has put slots below this index; 0: unknown. */
 		uint64_t last_cell;
-		uint64_t owed_to; /* for RSK_RX_OWED_TO: that position */
+		/*
+		 * For RSK_RX_OWED_TO: that position. For OWED_UNKNOWN, after a break: up to where
+		 * bytes were found here, UINT64_MAX: it does not matter.
+		 */
+		uint64_t owed_to;
 		uint8_t owed;	  /* enum rsk_rx_owed */
 		/*
 		 * No command of the sender was found in that ring, and it has not reported yet
-		 * that it retransmits: what the TCP socket has may be newer than what is missing.
+		 * what it retransmits: what the TCP socket has may be newer than what is missing.
 		 * Or it is known to be newer, and the sender is gone. With OWED_UNKNOWN.
 		 */
 		bool no_command;

@@ -379,6 +379,17 @@ static inline uint64_t rsk_tx_owed_to(const struct rsk_tx *tx)
 }
 
 /*
+ * The position up to which the receiver reads this promotion's bytes in the ring; 0: there are
+ * none. What rsk_tx_owed_to() does not count has to be there.
+ */
+static inline uint64_t rsk_tx_ring_end(const struct rsk_tx *tx)
+{
+	if (tx->own.word.what == RSK_TX_RETRANSMIT)
+		return tx->own.word.pos;
+	return tx->own.word.what == RSK_TX_RING && tx->pos > tx->start.pos ? tx->pos : 0;
+}
+
+/*
  * The receiver, asked for its position, reports that it does not have the stream any more: handled
  * as its word CLOSED.
  */

@@ -29,9 +29,8 @@ static void flip(struct way *w)
 	struct rsk_slot_view v;
 	uint64_t place, at;
 
-	/* What is missing from position 0 on is not told from nothing: rsk_rx_break(). */
 	if (w->rx.state != RSK_RX_ONRING || w->rx.rail_loss.limit || w->rx.fin || w->rx.fell_back ||
-	    !w->rx.pos || !pick(w, &ring, &v))
+	    !pick(w, &ring, &v))
 		return;
 	if (v.head.index > w->harmed_at)
 		w->harmed = 0;
@@ -65,9 +64,9 @@ void duplex_harm_step(struct duplex *d)
 	CHECK(d, rsk_rx_validate(&w->rx), "rx is not valid");
 }
 
-void duplex_owe(struct way *w, uint64_t to)
+void duplex_owe(struct way *w, uint64_t to, uint64_t ring_end)
 {
-	if (rsk_rx_owe(&w->rx, to) == 0)
+	if (rsk_rx_owe(&w->rx, to, ring_end) == 0)
 		return;
 	CHECK(w->d, w->harmed_at >= w->rx.ring.next, "nothing was damaged");
 	w->d->over = true;

@@ -30,6 +30,7 @@ static void broken(struct duplex *d, uint32_t end)
 	say(d, end, (struct word){ .what = WORD_BREAK, .epoch = k->epoch });
 	rsk_tx_break(&d->way[end].tx);
 	resume.owed = rsk_tx_owed_to(&d->way[end].tx);
+	resume.ring_end = rsk_tx_ring_end(&d->way[end].tx);
 	rsk_rx_break(&d->way[!end].rx, &resume.pos, &resume.cell);
 	say(d, end, resume);
 }
@@ -52,7 +53,7 @@ static void resume(struct duplex *d, uint32_t end, const struct word *word)
 	int rc;
 
 	CHECK(d, !d->progress[end].up, "RESUME heard too late");
-	duplex_owe(&d->way[!end], word->owed);
+	duplex_owe(&d->way[!end], word->owed, word->ring_end);
 	w->in_tx = true;
 	rc = rsk_tx_resume(&w->tx, &w->at_tx.c, word->pos, word->cell);
 	w->in_tx = false;
@@ -191,7 +192,7 @@ static void notice_break(struct duplex *d)
 			break;
 		w->in_tx = true;
 		rsk_tx_break(&w->tx);
-		duplex_owe(w, rsk_tx_owed_to(&w->tx));
+		duplex_owe(w, rsk_tx_owed_to(&w->tx), rsk_tx_ring_end(&w->tx));
 		rc = rsk_tx_resume(&w->tx, &w->at_tx.c, w->c_pos, w->c_cell);
 		CHECK(d, rc == 0, "resume: %d", rc);
 		w->was_broken = false;

@@ -77,7 +77,7 @@ struct word {
 		WORD_RING
 	} what;
 	uint32_t epoch;
-	uint64_t pos, cell, owed;
+	uint64_t pos, cell, owed, ring_end;
 };
 #define WORDS 64u
 
@@ -178,7 +178,7 @@ void duplex_harm_step(struct duplex *d);
  * The sender reports what it retransmits after a break. If that is not what a damaged slot makes
  * missing, the stream ends, and the run.
  */
-void duplex_owe(struct way *w, uint64_t to);
+void duplex_owe(struct way *w, uint64_t to, uint64_t ring_end);
 
 /* duplex_txn_tags.c: transactions, as both ends know them, over several rails. */
 void duplex_txn_tags_init(struct way *w);

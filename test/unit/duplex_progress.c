@@ -45,6 +45,7 @@ static void break_link(struct duplex *d, uint32_t end)
 	say(d, end, (struct talk){ .what = TALK_BREAK, .of = progress->epoch });
 	rsk_tx_break(&d->way[end].tx);
 	resume.owed = rsk_tx_owed_to(&d->way[end].tx);
+	resume.ring_end = rsk_tx_ring_end(&d->way[end].tx);
 	rsk_rx_break(&d->way[!end].rx, &resume.from, &resume.to);
 	say(d, end, resume);
 }
@@ -302,7 +303,7 @@ static void hear(struct duplex *d, uint32_t end)
 		break;
 	case TALK_RESUME:
 		CHECK(d, !progress->up, "RESUME heard too late");
-		duplex_owe(&d->way[!end], talk.owed);
+		duplex_owe(&d->way[!end], talk.owed, talk.ring_end);
 		w->in_tx = true;
 		rc = rsk_tx_resume(&w->tx, &w->at_tx.c, talk.from, talk.to);
 		w->in_tx = false;

@@ -25,7 +25,7 @@ struct talk {
 	uint32_t rail;	     /* the rail, */
 	uint32_t generation; /* and its generation */
 	uint64_t from, to;
-	uint64_t owed; /* of RESUME */
+	uint64_t owed, ring_end; /* of RESUME */
 };
 
 struct keeps {

@@ -33,7 +33,7 @@ Test(rx_owed, killed_before_it_repeats)
 	uint64_t pos, cell, owed = broken_with_bytes_missing(&pos, &cell);
 
 	cr_assert_eq(owed, w.tx.pos);
-	rsk_rx_owe(&w.rx, owed);
+	rsk_rx_owe(&w.rx, owed, rsk_tx_ring_end(&w.tx));
 	w.wire.end = true;
 	rsk_rx_lose(&w.rx);
 	cr_assert_eq(recv_some(4096), -ECONNRESET);
@@ -44,7 +44,7 @@ Test(rx_owed, killed_while_it_repeats)
 {
 	uint64_t pos, cell, owed = broken_with_bytes_missing(&pos, &cell);
 
-	rsk_rx_owe(&w.rx, owed);
+	rsk_rx_owe(&w.rx, owed, rsk_tx_ring_end(&w.tx));
 	w.wire.in += 99; /* of 100 */
 	w.wire.end = true;
 	cr_assert_eq(recv_some(4096), 99);
@@ -55,7 +55,7 @@ Test(rx_owed, all_is_repeated)
 {
 	uint64_t pos, cell, owed = broken_with_bytes_missing(&pos, &cell);
 
-	rsk_rx_owe(&w.rx, owed);
+	rsk_rx_owe(&w.rx, owed, rsk_tx_ring_end(&w.tx));
 	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 	w.wire.end = true;
@@ -77,7 +77,7 @@ Test(rx_owed, the_end_waits_for_what_is_owed)
 		cr_assert_eq(recv_some(4096), -EAGAIN);
 		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
 		cr_assert_not(rsk_rx_ready(&w.rx));
-		cr_assert_eq(rsk_rx_owe(&w.rx, missing ? owed : 0), missing ? 0 : -EPROTO);
+		cr_assert_eq(rsk_rx_owe(&w.rx, missing ? owed : 0, rsk_tx_ring_end(&w.tx)), missing ? 0 : -EPROTO);
 		cr_assert_eq(rsk_rx_end(&w.rx), missing ? RSK_RX_END_TCP : RSK_RX_END_BEHIND);
 		cr_assert_eq(recv_some(4096), missing ? -ECONNRESET : -EAGAIN);
 		cr_assert(!missing || recv_some(4096) == 0);
@@ -112,7 +112,7 @@ Test(rx_owed, nothing_is_owed_to_who_was_not_on_the_ring)
 	cr_assert_eq(recv_some(4096), -EAGAIN);
 	rsk_tx_break(&w.tx);
 	rsk_rx_break(&w.rx, &pos, &cell);
-	rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx));
+	rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx), rsk_tx_ring_end(&w.tx));
 	w.wire.end = true;
 	rsk_rx_lose(&w.rx);
 	cr_assert_eq(recv_some(4096), 0);
@@ -157,30 +157,125 @@ Test(rx_owed, forgotten_by_its_reader)
 /*
  * What the TCP socket has after a break may be newer than what is missing: the sender may have left
  * the ring when all had landed, and a slot, or the command, was damaged since. Nothing is read
- * until it has reported.
+ * until it has reported. Its report says whether bytes are missing: the command alone does not
+ * matter then.
  */
 Test(rx_owed, nothing_newer_before_the_report)
 {
-	for (int damaged = 0; damaged < 2; damaged++) {
-		uint64_t pos, cell;
-		int rc;
+	enum {
+		NOTHING,
+		SLOT,
+		COMMAND,
+		CASES
+	};
 
-		on_ring(&far, 10);
+	for (int how = 0; how < 2 * CASES; how++) {
+		int harm = how / 2;
+		uint64_t before = how % 2 ? 10 : 0, pos, cell;
+		ssize_t first = harm == SLOT ? 0 : 100;
+
+		on_ring(&far, before);
 		cr_assert_eq(send_some(100), 100);
-		cr_assert_eq(recv_some(60), 60);
+		if (harm == SLOT)
+			harm_next(RSK_SLOT_FRAME_BYTES);
+		else if (harm == COMMAND)
+			cr_assert_eq(recv_some(60), 60);
+		cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
 		cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
 		cr_assert_eq(send_some(7), 7);
-		if (damaged)
+		if (harm == COMMAND) {
 			harm_next(RSK_SLOT_FRAME_BYTES);
+			first -= 60;
+		}
 		rsk_tx_break(&w.tx);
 		cr_assert_eq(rsk_tx_owed_to(&w.tx), 0);
 		rsk_rx_break(&w.rx, &pos, &cell);
-		cr_assert_eq(recv_some(4096), damaged ? 40 : 47);
+		cr_assert_eq(recv_some(4096), harm ? (first ? first : -EAGAIN) : 107, "%d", how);
 		cr_assert_eq(recv_some(4096), -EAGAIN);
-		rc = rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx));
-		cr_assert_eq(rc, damaged ? -EPROTO : 0);
-		cr_assert_eq(recv_some(4096), -EAGAIN);
+		cr_assert_eq(rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx), rsk_tx_ring_end(&w.tx)),
+			     harm == SLOT ? -EPROTO : 0, "%d", how);
+		cr_assert_eq(recv_some(4096), harm == COMMAND ? 7 : -EAGAIN, "%d", how);
 	}
+}
+
+/*
+ * The receiver watches, since the control word that says where the ring begins is damaged. The
+ * sender has put bytes there, and has shut the stream down. Without bytes nothing is missing.
+ */
+Test(rx_owed, a_ring_that_was_not_seen)
+{
+	for (int how = 0; how < 4; how++) {
+		uint64_t before = how & 1 ? 10 : 0, pos, cell;
+		bool some = how & 2;
+
+		world_init(&far, 5);
+		if (before) {
+			cr_assert_eq(send_some(before), (ssize_t)before);
+			cr_assert_eq(recv_some(4096), (ssize_t)before);
+		}
+		cr_assert_eq(rsk_tx_propose(&w.tx), 0);
+		cr_assert_eq(recv_some(1), -EAGAIN);
+		cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(w.tx.state, RSK_TX_ONRING);
+		w.segment[1][WORD_TX + 8] ^= 1;
+		if (some)
+			cr_assert_eq(send_some(20), 20);
+		cr_assert_eq(rsk_tx_fin(&w.tx, &w.wire.c), 0);
+		w.wire.end = true;
+		cr_assert_eq(w.rx.state, RSK_RX_WATCH);
+		rsk_tx_break(&w.tx);
+		rsk_rx_break(&w.rx, &pos, &cell);
+		cr_assert_eq(rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx), rsk_tx_ring_end(&w.tx)),
+			     some ? -EPROTO : 0, "%d", how);
+		if (!some)
+			cr_assert_eq(recv_some(4096), 0);
+	}
+}
+
+/*
+ * The answer to QUIESCED is damaged, the sender has retransmitted, and the rail breaks: all that
+ * this end has not read is on the TCP socket.
+ */
+Test(rx_owed, retransmitted_unseen)
+{
+	uint64_t pos, cell;
+
+	on_ring(&far, 10);
+	cr_assert_eq(send_some(100), 100);
+	cr_assert_eq(recv_some(30), 30);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(send_some(7), 7);
+	w.segment[1][WORD_TX + 8] ^= 1;
+	harm_next(RSK_SLOT_FRAME_BYTES);
+	rsk_tx_break(&w.tx);
+	cr_assert_eq(rsk_tx_owed_to(&w.tx), 0);
+	rsk_rx_break(&w.rx, &pos, &cell);
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+	cr_assert_eq(rsk_rx_owe(&w.rx, 0, rsk_tx_ring_end(&w.tx)), 0);
+	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
+	cr_assert_eq(recv_some(4096), 77);
+}
+
+/* Another rail: what the first one's ring had was retransmitted, and may be unread still. */
+Test(rx_owed, a_second_break_before_the_ring_begins)
+{
+	uint64_t pos, cell, owed = broken_with_bytes_missing(&pos, &cell);
+
+	cr_assert_eq(rsk_rx_owe(&w.rx, owed, rsk_tx_ring_end(&w.tx)), 0);
+	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	w.dark = false;
+	rsk_rx_renew(&w.rx, 6);
+	rsk_tx_renew(&w.tx, 6);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(rsk_tx_propose(&w.tx), 0);
+	cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
+	cr_assert_eq(w.rx.state, RSK_RX_WATCH);
+	rsk_tx_break(&w.tx);
+	rsk_rx_break(&w.rx, &pos, &cell);
+	cr_assert_eq(rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx), rsk_tx_ring_end(&w.tx)), 0);
+	cr_assert_eq(recv_some(4096), 100);
 }
 
 /*

@@ -109,7 +109,8 @@ static uint64_t until_the_end(void)
 	return now_ns - from;
 }
 
-static void no_news(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed)
+static void no_news(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed,
+		    uint64_t ring_end)
 {
 }
 
@@ -225,4 +226,42 @@ Test(slot_repair, an_answer_to_a_fork_that_does_not_come)
 	ns = until_the_end();
 	cr_assert_gt(ns, 4000000000ull);
 	cr_assert_lt(ns, 6000000000ull);
+}
+
+struct told {
+	uint64_t pos, cell, owed, ring_end;
+};
+
+static void hear(void *arg, uint32_t sid, uint64_t pos, uint64_t cell, uint64_t owed,
+		 uint64_t ring_end)
+{
+	*(struct told *)arg = (struct told){ pos, cell, owed, ring_end };
+}
+
+static void break_at_0(uint64_t put)
+{
+	struct told told = { .ring_end = 1 };
+
+	begin();
+	rsk_recovery_break(k.r->l, hear, &told);
+	cr_assert_eq(told.pos, 0);
+	cr_assert_eq(told.owed, 0);
+	cr_assert_eq(told.ring_end, 0, "this end has put nothing");
+	rsk_recovery_resume(k.r->l, ks.s->sid, 0, ks.s->tx.ring.next, 0, put);
+	cr_assert_eq(rsk_stream_failed(ks.s), put > 0);
+}
+
+/*
+ * The last rail breaks, the slot at position 0 is damaged, and the sender has left the ring: its
+ * report says that it had put the slot, so bytes are missing.
+ */
+Test(slot_repair, a_break_before_it_is_repaired)
+{
+	break_at_0(5);
+}
+
+/* It had put nothing: what shows there is no slot. */
+Test(slot_repair, a_break_with_nothing_put)
+{
+	break_at_0(0);
 }

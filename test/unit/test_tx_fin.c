@@ -125,7 +125,7 @@ Test(tx_fin, waits_for_what_is_on_its_way)
 	rsk_tx_break(&w.tx);
 	cr_assert_eq(w.tx.state, RSK_TX_BROKEN);
 	rsk_rx_break(&w.rx, &pos, &cell);
-	rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx));
+	rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx), rsk_tx_ring_end(&w.tx));
 	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
 	cr_assert_eq(read_all(), BYTES_SENT);
 }
@@ -156,7 +156,7 @@ Test(tx_fin, of_a_broken_rail_waits_for_its_repeats)
 	cr_assert_eq(w.tx.state, RSK_TX_BROKEN);
 	shut();
 	rsk_rx_break(&w.rx, &pos, &cell);
-	rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx));
+	rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx), rsk_tx_ring_end(&w.tx));
 	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
 	cr_assert_eq(w.wire.shuts, 0);
 	cr_assert_eq(read_all(), BYTES_SENT);
@@ -173,7 +173,7 @@ Test(tx_fin, of_a_broken_rail_with_nothing_to_repeat_comes_at_once)
 	rsk_tx_break(&w.tx);
 	shut();
 	rsk_rx_break(&w.rx, &pos, &cell);
-	rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx));
+	rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx), rsk_tx_ring_end(&w.tx));
 	cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
 	cr_assert_eq(w.tx.state, RSK_TX_TCP);
 	cr_assert_eq(w.wire.shuts, 1);
