@@ -64,7 +64,7 @@ int rsk_rx_relay_plan(struct rsk_rx *rx, struct rsk_relay *r)
 	 * On a fabric where a put takes time a FALLBACK_RX causes no fallback race, and a child
 	 * cannot read the control word's memory.
 	 */
-	if (rsk_rx_is_quiesced(rx) || rx->rail_loss.limit ||
+	if (rsk_rx_is_quiesced(rx) || rx->rail_loss.limit || rsk_rx_unreported(rx) ||
 	    (rsk_rx_in_race(rx) && rx->rail->ops->arrived) || rx->state == RSK_RX_WATCH ||
 	    (rx->overread.len && rx->skip) || (on_ring && !r->last && !ends(rx)))
 		return -EAGAIN;

@@ -238,7 +238,8 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	 * are in flight.
 	 */
 	if (s->link->remote && !(kernel & POLLERR) && !atomic_load(&s->rd_shut) &&
-	    (fin || (kernel & ENDS) || atomic_load(&s->tcp_news)))
+	    (fin || (kernel & ENDS) || atomic_load(&s->tcp_news) ||
+	     rsk_rx_awaits_report(&s->rx)))
 		end = rsk_rx_end(&s->rx);
 	rsk_unlock(&s->rx_lock);
 	if (__builtin_expect(kernel & POLLHUP, 0))
@@ -332,7 +333,7 @@ int rsk_stream_kernel_events(struct rsk_stream *s, short events)
 	/*
 	 * The kernel would report bytes that are not due all the time, and the end is behind them.
 	 */
-	if (rsk_rx_ahead(&s->rx)) {
+	if (rsk_rx_not_due(&s->rx)) {
 		events &= (short)~IN_EVENTS;
 		return (unsigned short)(s->link->remote ? events : events | POLLRDHUP);
 	}

@@ -270,13 +270,13 @@ static bool held_back(struct rsk_stream *s)
 
 /*
  * Events to watch on the TCP socket. 0: nothing that it could show would be news, not even its end.
- * Bytes are no news in the case of rsk_rx_ahead().
+ * Bytes are no news in the case of rsk_rx_not_due().
  */
 static short tcp_events(struct rsk_wait *w)
 {
 	const struct rsk_rx *rx = &w->s->rx;
 
-	if (w->what == RSK_WAKE_RX && (rx->tcp.eof || rsk_rx_ahead(rx)))
+	if (w->what == RSK_WAKE_RX && (rx->tcp.eof || rsk_rx_not_due(rx)))
 		return rx->tcp.eof || w->s->link->remote ? 0 : POLLRDHUP;
 	if (w->what == RSK_WAKE_RX)
 		return POLLIN;

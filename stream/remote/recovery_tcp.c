@@ -67,7 +67,8 @@ static void is_off(struct rsk_stream *s, void *arg)
 	if (rsk_rx_serve(&s->rx, &k.c) == -EPROTO)
 		rsk_stream_fail(s, fd);
 	rsk_stream_note(s, false, why);
-	*all &= !rsk_rx_is_quiesced(&s->rx) && s->rx.state != RSK_RX_WATCH;
+	*all &= !rsk_rx_is_quiesced(&s->rx) && s->rx.state != RSK_RX_WATCH &&
+		!rsk_rx_awaits_report(&s->rx);
 	rsk_unlock(&s->rx_lock);
 	rsk_stream_notify(s, RSK_WAKE_RX | RSK_WAKE_TX);
 }

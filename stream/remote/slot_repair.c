@@ -91,13 +91,14 @@ static void look(struct rsk_stream *s, void *arg)
 	struct round *round = arg;
 	uint64_t retries;
 	int fd, rc;
-	bool call, answer;
+	bool call, answer, was_quiesced;
 
 	if (!atomic_load(&s->repair.due))
 		return;
 	fd = rsk_stream_find_fd(s);
 	rsk_lock(&s->rx_lock);
 	retries = s->rx.ring.retries;
+	was_quiesced = rsk_rx_is_quiesced(&s->rx);
 	rc = rsk_rx_recheck(&s->rx);
 	rsk_stats_add(&s->rec->hash_retries, s->rx.ring.retries - retries);
 	rsk_stream_note(s, false, RSK_REASON_PEER_FELL_BACK);
@@ -122,10 +123,10 @@ static void look(struct rsk_stream *s, void *arg)
 		rsk_stream_notify(s, RSK_WAKE_TX);
 		rsk_recovery_call(s);
 	}
-	if (rc < 0) {
+	if (rc < 0)
 		rsk_stream_fail(s, fd);
+	if (rc < 0 || (was_quiesced && !answer))
 		rsk_recovery_stir(s);
-	}
 }
 
 void rsk_slot_repair_work(struct rsk_remote *r, uint64_t now_ns)

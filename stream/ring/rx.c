@@ -314,6 +314,9 @@ int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again)
 	int rc;
 
 	*again = false;
+	/* Whoever reads the TCP socket from here on would not learn that bytes are missing. */
+	if (rsk_rx_unreported(rx))
+		return rx->rail_loss.lost ? rsk_rx_refuse(rx) : -EAGAIN;
 	if (rx->fell_back)
 		return 0;
 	if (rx->fallback.step == RSK_FALLBACK_ENDED)

@@ -111,6 +111,31 @@ static inline bool rsk_rx_ahead(const struct rsk_rx *rx)
 }
 
 /*
+ * After a break, on TCP: it is not known whether bytes are missing before what the TCP socket has,
+ * and that is not read. The sender's report says so (rsk_rx_owe()); if the sender is gone, as
+ * rsk_rx_lose() says, none comes.
+ */
+static inline bool rsk_rx_unreported(const struct rsk_rx *rx)
+{
+	return __builtin_expect(rx->rail_loss.no_command, 0) && rx->state == RSK_RX_TCP &&
+	       rx->rail_loss.owed == RSK_RX_OWED_UNKNOWN;
+}
+
+static inline bool rsk_rx_awaits_report(const struct rsk_rx *rx)
+{
+	return rsk_rx_unreported(rx) && !rx->rail_loss.lost;
+}
+
+/*
+ * What the TCP socket has is not due, whatever it is: something else comes first, and the doorbell
+ * is notified of that.
+ */
+static inline bool rsk_rx_not_due(const struct rsk_rx *rx)
+{
+	return rsk_rx_ahead(rx) || rsk_rx_is_quiesced(rx) || rsk_rx_awaits_report(rx);
+}
+
+/*
  * Records that error @err (-errno) is delivered. Errors other than these may concern a single
  * packet, and the stream continues.
  */
@@ -211,7 +236,7 @@ bool rsk_rx_moved_on(struct rsk_rx *rx);
  * under way it means nothing until the sender's last command has arrived, after all that is unread.
  */
 enum rsk_rx_end {
-	RSK_RX_END_BEHIND, /* something is still to come by the ring */
+	RSK_RX_END_BEHIND, /* something is still to come by the ring, or may be missing */
 	RSK_RX_END_TCP,	   /* nothing is; the TCP socket's report holds */
 	RSK_RX_END_HERE	   /* nothing is, and the last thing is the end */
 };
@@ -228,7 +253,7 @@ bool rsk_rx_told_end(struct rsk_rx *rx);
 static inline bool rsk_rx_drained(const struct rsk_rx *rx)
 {
 	return (rx->state == RSK_RX_TCP || rx->fin) && !rx->overread.len && !rx->partial.len &&
-	       !rsk_rx_in_race(rx) && !rx->skip;
+	       !rsk_rx_in_race(rx) && !rx->skip && !rsk_rx_awaits_report(rx);
 }
 
 /*
@@ -277,7 +302,7 @@ bool rsk_rx_unread(struct rsk_rx *rx);
 /*
  * rsk_rx_fall_back - falls back to TCP for good. *again: the peer has to retransmit something, and
  * will do so if it lives and makes a call. Returns 0; -EPROTO; -EBUSY: not yet, bytes at this end
- * have to be read first; -EAGAIN: as rsk_rx_quiesce(). -EBUSY is for bytes that will not be
+ * have to be read first; -EAGAIN: as rsk_rx_quiesce(), or a break's report is awaited. -EBUSY is for bytes that will not be
  * retransmitted (in the overread buffer, or in the ring before a command of the sender). With
  * @stay, for a reader that can continue here, it is for any byte, so that the reader need not wait
  * for a call of the peer. The sender is then asked to fall back (REQ_FALLBACK); call again when

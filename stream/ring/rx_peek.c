@@ -113,7 +113,7 @@ bool rsk_rx_ready(struct rsk_rx *rx)
 	if (rx->partial.len || rx->fin || rsk_rx_ended(rx) || rx->tcp.err)
 		return true;
 	if (rx->state != RSK_RX_ONRING)
-		return rx->overread.len > 0;
+		return rx->overread.len > 0 && !rsk_rx_awaits_report(rx);
 	if (peek_whole(rx, &rx->ring, &v))
 		return true;
 	rsk_rx_look_ahead(rx);
@@ -213,6 +213,8 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 	if (rx->fin)
 		return RSK_RX_END_HERE;
 	if (rx->tcp.eof && rx->rail_loss.owed == RSK_RX_OWED_UNKNOWN && !rsk_rx_ended(rx))
+		return RSK_RX_END_BEHIND;
+	if (rsk_rx_awaits_report(rx))
 		return RSK_RX_END_BEHIND;
 	if (rx->state != RSK_RX_ONRING || rx->tcp.err || rx->tcp.err_told || rx->rail_loss.lost ||
 	    rx->rail_loss.limit || rx->rail->ops->caps & RSK_FABRIC_SYNC)

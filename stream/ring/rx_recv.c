@@ -353,8 +353,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			if (rx->tcp.eof || rx->tcp.err || (c->ops->at_mark && c->ops->at_mark(c)))
 				return (ssize_t)total;
 		}
-		if (__builtin_expect(rx->rail_loss.no_command, 0) && rx->state == RSK_RX_TCP &&
-		    rx->rail_loss.owed == RSK_RX_OWED_UNKNOWN)
+		if (rsk_rx_unreported(rx))
 			return total ? (ssize_t)total : rsk_rx_before_report(rx, c);
 		n = peek ? peek_tcp(rx, c, dst) : recv_tcp(rx, c, dst, false);
 		if (n > 0) {

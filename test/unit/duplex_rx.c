@@ -96,7 +96,10 @@ static void do_fall_back(struct way *w)
 		hand_back(w);
 	rc = rsk_rx_fall_back(&w->rx, stay, &again);
 	w->leaving = false;
-	CHECK(w->d, rc == 0 || rc == -EBUSY || (rc == -EAGAIN && rsk_rx_is_quiesced(&w->rx)),
+	CHECK(w->d,
+	      rc == 0 || rc == -EBUSY ||
+		      (rc == -EAGAIN &&
+		       (rsk_rx_is_quiesced(&w->rx) || rsk_rx_awaits_report(&w->rx))),
 	      "leave: %d", rc);
 	w->d->sums->leaves += rc == 0;
 	w->d->sums->busy_falls_back += rc == -EBUSY;

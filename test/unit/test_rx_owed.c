@@ -374,3 +374,48 @@ Test(rx_owed, broken_then_gone_without_newer_bytes)
 	cr_assert_eq(recv_some(4096), -ECONNRESET);
 	cr_assert_eq(recv_some(4096), 0);
 }
+
+/*
+ * Whoever reads the TCP socket next, without this machine, would not see that bytes are missing: a
+ * program that uses only the kernel's calls, or a relay. Nobody does until the report, nor behind
+ * it, if some are missing.
+ */
+Test(rx_owed, only_the_kernel_before_the_report)
+{
+	for (int how = 0; how < 6; how++) {
+		bool stay = how & 1, again;
+		int end = how / 2; /* nothing is missing, the report does not say that, none comes */
+		uint64_t pos, cell;
+
+		on_ring(&far, 10);
+		cr_assert_eq(send_some(100), 100);
+		cr_assert_eq(recv_some(4096), 100);
+		cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(send_some(20), 20);
+		cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
+		cr_assert_eq(send_some(7), 7);
+		if (end)
+			harm_next(RSK_SLOT_FRAME_BYTES);
+		else
+			cr_assert_eq(recv_some(20), 20);
+		if (!end)
+			harm_next(RSK_SLOT_FRAME_BYTES);
+		rsk_tx_break(&w.tx);
+		rsk_rx_break(&w.rx, &pos, &cell);
+		cr_assert_eq(w.rx.state, RSK_RX_TCP);
+		cr_assert_not(rsk_rx_drained(&w.rx));
+		cr_assert_eq(rsk_rx_fall_back(&w.rx, stay, &again), -EAGAIN);
+		cr_assert_not(rsk_rx_ready(&w.rx));
+		cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
+		if (end == 2) {
+			rsk_rx_lose(&w.rx);
+			cr_assert(rsk_rx_drained(&w.rx), "a report is waited for that none sends");
+			cr_assert_eq(rsk_rx_fall_back(&w.rx, stay, &again), -EPROTO);
+			cr_assert_eq(recv_some(4096), -EPROTO);
+			continue;
+		}
+		cr_assert_eq(rsk_rx_owe(&w.rx, 0, rsk_tx_ring_end(&w.tx)), end ? -EPROTO : 0);
+		cr_assert_eq(rsk_rx_drained(&w.rx), !end);
+		cr_assert_eq(rsk_rx_fall_back(&w.rx, stay, &again), end ? -EAGAIN : 0);
+	}
+}
