@@ -304,6 +304,37 @@ static inline bool rsk_ring_misfits(const struct rsk_ring_rx *rx)
 }
 
 /*
+ * Laps back that the slot is looked for which an index at the next place may be left of. An older
+ * one is not left there, unless almost nothing else was put since.
+ */
+#define RSK_RING_OLD_LAPS 32u
+
+/* Is @index what an earlier lap has left at the place of @next? */
+static inline bool rsk_ring_is_left(uint32_t cells, uint64_t next, uint64_t index)
+{
+	return index < next && rsk_ring_cell(cells, next - index) == 0 &&
+	       next - index <= (uint64_t)RSK_RING_OLD_LAPS * cells;
+}
+
+/*
+ * May the next slot be there, with a damaged index? It does not show then, and only its hash can
+ * tell (rsk_ring_whole(), of the view, in which the index is right): what is at that place may be
+ * anything that an earlier lap has left. This is cheap, and rarely true of such a rest.
+ */
+static inline bool rsk_ring_hides(const struct rsk_ring_rx *rx, struct rsk_slot_view *v)
+{
+	const uint64_t *at = rsk_ring_place(rx, rx->next);
+
+	memcpy(&v->head, at, sizeof(v->head));
+	if ((v->head.kind != RSK_SLOT_DATA && v->head.kind != RSK_SLOT_CONTROL) || !v->head.len ||
+	    v->head.index == rx->next || rsk_ring_is_left(rx->cells, rx->next, v->head.index))
+		return false;
+	v->head.index = rx->next;
+	v->at = (const uint8_t *)at;
+	return rsk_slot_fits(&v->head, rx->cells, rx->next);
+}
+
+/*
  * rsk_ring_copy - copies the payload of @v to dst[head.len] and checks the hash over that copy and
  * the head. True: @dst holds the whole payload; call rsk_ring_consume(). False: check again later.
  */

@@ -258,11 +258,13 @@ static inline bool rsk_rx_drained(const struct rsk_rx *rx)
 
 /*
  * The next slot shows, and was not whole when it was checked last: it is landing, or it is damaged.
- * Or the receiver is quiesced: the answer is landing, or it is damaged. If it is damaged nothing need happen that wakes its reader. So after some time, and again as long
+ * Or it may be there with a damaged index, and does not show. Or the receiver is quiesced: the answer is landing, or it is damaged. If it is damaged nothing need happen that wakes its reader. So after some time, and again as long
  * as the result is 1, call rsk_rx_recheck(). (Not needed on a fabric that is SYNC.)
  */
 static inline bool rsk_rx_torn(const struct rsk_rx *rx)
 {
+	struct rsk_slot_view v;
+
 	if (rx->ring.sync)
 		return false;
 	if (rsk_rx_is_quiesced(rx))
@@ -270,7 +272,7 @@ static inline bool rsk_rx_torn(const struct rsk_rx *rx)
 	if (rx->state != RSK_RX_ONRING)
 		return false;
 	return rx->ring.bad_looks || (rx->whole.looks && rx->whole.part_at == rx->ring.next) ||
-	       rsk_ring_misfits(&rx->ring);
+	       rsk_ring_misfits(&rx->ring) || rsk_ring_hides(&rx->ring, &v);
 }
 
 /*

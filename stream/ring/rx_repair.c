@@ -3,7 +3,8 @@
  * rx_repair.c - the receiving machine checks a slot that shows at the next index, and whose hash
  * stays wrong, for a reader that sleeps: rsk_rx_recheck().
  *
- * A slot whose hash is not right is landing, as a rule. One that is damaged stays so. The request
+ * A slot whose hash is not right is landing, as a rule. One that is damaged stays so. So does one of
+ * which only the index is wrong: with the right one the hash is right. The request
  * for it (rsk_rx_ask()) is the number @repair in our control word; a second one follows when the
  * sender has answered the first (tx_repair.c), which it does when the slot has landed again. So a
  * slot that is late, however late, costs one request. After RSK_RX_REPAIRS answers in vain
@@ -25,8 +26,10 @@ bool rsk_rx_is_damaged(const struct rsk_rx *rx)
 	/* What a broken rail has put is read: what shows behind it is not believed. */
 	if (rx->rail_loss.limit && rx->ring.next >= rx->rail_loss.limit)
 		return false;
-	return rsk_rx_peek(rx, &rx->ring, &v) ? !rsk_ring_whole(&rx->key, &v) :
-						rsk_ring_misfits(&rx->ring);
+	if (rsk_rx_peek(rx, &rx->ring, &v))
+		return !rsk_ring_whole(&rx->key, &v);
+	return rsk_ring_misfits(&rx->ring) ||
+	       (rsk_ring_hides(&rx->ring, &v) && rsk_ring_whole(&rx->key, &v));
 }
 
 int rsk_rx_recheck(struct rsk_rx *rx)

@@ -27,7 +27,7 @@ static void flip(struct way *w)
 	struct duplex *d = w->d;
 	struct rsk_ring_rx ring;
 	struct rsk_slot_view v;
-	uint64_t place, at;
+	uint64_t place, at, is;
 
 	if (w->rx.state != RSK_RX_ONRING || w->rx.rail_loss.limit || w->rx.fin || w->rx.fell_back ||
 	    !pick(w, &ring, &v))
@@ -38,10 +38,13 @@ static void flip(struct way *w)
 		return;
 	w->harmed_at = v.head.index;
 	w->harmed++;
-	/* Not the index: without it the slot does not show. */
 	place = RING_OFF + rsk_ring_cell(ring.cells, v.head.index) * (uint64_t)RSK_CELL_BYTES;
-	at = sizeof(v.head.index) + below(d, rsk_slot_bytes(v.head.len) - sizeof(v.head.index));
+	at = chance(d, 20) ? below(d, sizeof(is)) : below(d, rsk_slot_bytes(v.head.len));
 	d->segment[!w->id][place + at] ^= (uint8_t)(1u << below(d, 8));
+	/* Not so that it looks like what an earlier lap has left: nobody would ask for it. */
+	memcpy(&is, d->segment[!w->id] + place, sizeof(is));
+	if (rsk_ring_is_left(ring.cells, v.head.index, is))
+		memcpy(d->segment[!w->id] + place, &v.head.index, sizeof(is));
 	d->sums->harmed++;
 }
 

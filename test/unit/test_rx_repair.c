@@ -15,7 +15,7 @@ static uint8_t *slot_at(uint64_t index)
 	return w.segment[1] + RING + (index & (CELLS - 1)) * RSK_CELL_BYTES;
 }
 
-/* Damages the slot at @index: a byte of its payload, of its hash, of its head. */
+/* Damages the slot at @index: a byte of its payload, of its hash, of its head, 0 to 7: its index. */
 static void harm(uint64_t index, size_t byte)
 {
 	slot_at(index)[byte] ^= 0x10;
@@ -76,7 +76,8 @@ static ssize_t rounds(uint64_t index, size_t byte, uint32_t times)
 
 Test(rx_repair, comes_again_for_a_reader_that_sleeps)
 {
-	static const size_t where[] = { IN_PAYLOAD, IN_HASH, IN_LEN, IN_KIND, BEYOND };
+	static const size_t where[] = { IN_PAYLOAD, IN_HASH, IN_LEN, IN_KIND,
+					BEYOND,	    0,	     1,	     7 };
 
 	for (size_t i = 0; i < sizeof(where) / sizeof(where[0]); i++) {
 		on_ring(&far, 7);
@@ -91,6 +92,48 @@ Test(rx_repair, comes_again_for_a_reader_that_sleeps)
 		cr_assert_eq(rsk_rx_recheck(&w.rx), 0);
 		cr_assert_eq(w.rx.state, RSK_RX_ONRING);
 		cr_assert_eq(w.tx.counts.demotions, 0);
+	}
+}
+
+/* What an earlier lap has left at the place of the next slot is no slot that hides. */
+Test(rx_repair, nothing_hides_in_what_is_left)
+{
+	uint32_t lens[] = { 5, 100, 230, 1000 };
+
+	on_ring(&far, 7);
+	for (uint32_t i = 0; i < 2000; i++) {
+		uint32_t len = lens[i * 7 / 3 % 4];
+
+		cr_assert_eq(send_some(len), (ssize_t)len);
+		cr_assert_eq(get(4096, 'r'), (ssize_t)len);
+		cr_assert_not(rsk_rx_torn(&w.rx), "%u", i);
+		cr_assert_eq(rsk_rx_recheck(&w.rx), 0);
+		rsk_rx_give_credit(&w.rx, true);
+		cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	}
+	cr_assert_eq(w.rx.own.word.repair, 0);
+}
+
+/* A slot may hide behind another one, which is taken, and a command may. */
+Test(rx_repair, what_hides_is_asked_for)
+{
+	for (int fin = 0; fin < 2; fin++) {
+		uint64_t second;
+
+		on_ring(&far, 7);
+		cr_assert_eq(send_some(5), 5);
+		second = w.tx.ring.next;
+		if (fin)
+			cr_assert_eq(rsk_tx_fin(&w.tx, &w.wire.c), 0);
+		else
+			cr_assert_eq(send_some(300), 300);
+		harm(second, 0);
+		cr_assert_eq(get(4096, 'r'), 5);
+		cr_assert(rsk_rx_torn(&w.rx));
+		for (int i = 0; i < 4; i++)
+			round_of_both();
+		cr_assert_eq(get(4096, 'r'), fin ? 0 : 300);
+		cr_assert_eq(w.rx.fin, fin);
 	}
 }
 
@@ -139,7 +182,8 @@ Test(rx_repair, as_often_as_it_is_damaged)
  */
 Test(rx_repair, damaged_for_ever_goes_by_tcp)
 {
-	static const size_t where[] = { IN_PAYLOAD, IN_HASH, IN_LEN, IN_KIND, BEYOND };
+	static const size_t where[] = { IN_PAYLOAD, IN_HASH, IN_LEN, IN_KIND,
+					BEYOND,	    0,	     1,	     7 };
 
 	for (size_t i = 0; i < sizeof(where) / sizeof(where[0]); i++) {
 		uint64_t first;
