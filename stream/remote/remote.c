@@ -85,8 +85,7 @@ void rsk_remote_message(struct rsk_control_conn *c, const struct rsk_remote_msg 
 		 * can have begun, since the peer's RAIL comes behind this message.
 		 */
 		if (r->state == RSK_REMOTE_BROKEN)
-			rsk_recovery_resume(r->l, m->sid, m->pos, m->cell, m->owed,
-					    m->ring_end);
+			rsk_recovery_resume(r->l, m->sid, m->pos, m->cell, m->owed, m->ring_end);
 		break;
 	case RSK_REMOTE_RESUMED:
 		if (r->state == RSK_REMOTE_BROKEN)

@@ -130,7 +130,7 @@ struct rsk_remote_msg {
 	union {
 		struct rsk_link_msg link;				/* LINK */
 		struct rsk_remote_missing gap[RSK_REMOTE_MISSING_MOST]; /* MISSING */
-		uint64_t ring_end;					/* RESUME: rsk_tx_ring_end() */
+		uint64_t ring_end; /* RESUME: rsk_tx_ring_end() */
 		struct {
 			struct rsk_verbs_device_addr
 				candidate; /* CANDIDATE; all zero: there is none */

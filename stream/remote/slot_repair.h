@@ -4,8 +4,8 @@
  * it is landing, and its reader is woken when the rest has landed. If it is damaged, nothing need
  * happen any more that wakes the reader; so readers call rsk_slot_repair_want() when they find one,
  * and the progress thread checks it once more after a while. The same holds for the answer that a
- * quiesced reader waits for, which the sender puts there. The request for it, and what the
- * sender does: rx_repair.c, tx_repair.c.
+ * quiesced reader waits for, which the sender puts there. The request for it, and what the sender
+ * does: rx_repair.c, tx_repair.c.
  */
 #ifndef RSK_SLOT_REPAIR_H
 #define RSK_SLOT_REPAIR_H

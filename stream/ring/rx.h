@@ -258,8 +258,10 @@ static inline bool rsk_rx_drained(const struct rsk_rx *rx)
 
 /*
  * The next slot shows, and was not whole when it was checked last: it is landing, or it is damaged.
- * Or it may be there with a damaged index, and does not show. Or the receiver is quiesced: the answer is landing, or it is damaged. If it is damaged nothing need happen that wakes its reader. So after some time, and again as long
- * as the result is 1, call rsk_rx_recheck(). (Not needed on a fabric that is SYNC.)
+ * Or it may be there with a damaged index, and does not show. Or the receiver is quiesced: the
+ * answer is landing, or it is damaged. If it is damaged nothing need happen that wakes its reader.
+ * So after some time, and again as long as the result is 1, call rsk_rx_recheck(). (Not needed on a
+ * fabric that is SYNC.)
  */
 static inline bool rsk_rx_torn(const struct rsk_rx *rx)
 {
@@ -276,10 +278,10 @@ static inline bool rsk_rx_torn(const struct rsk_rx *rx)
 }
 
 /*
- * rsk_rx_recheck - checks the next slot, or for an answer to QUIESCED, for a reader that sleeps. If it is as wrong as it was at
- * the call before, the sender is asked to put it again, or, in the end, to retransmit it by TCP.
- * Returns 1: call again later; 0: there is no such slot (any more); -EPROTO: it will never be
- * right, and neither can it be retransmitted.
+ * rsk_rx_recheck - checks the next slot, or for an answer to QUIESCED, for a reader that sleeps. If
+ * it is as wrong as it was at the call before, the sender is asked to put it again, or, in the end,
+ * to retransmit it by TCP. Returns 1: call again later; 0: there is no such slot (any more);
+ * -EPROTO: it will never be right, and neither can it be retransmitted.
  */
 int rsk_rx_recheck(struct rsk_rx *rx);
 
@@ -304,11 +306,11 @@ bool rsk_rx_unread(struct rsk_rx *rx);
 /*
  * rsk_rx_fall_back - falls back to TCP for good. *again: the peer has to retransmit something, and
  * will do so if it lives and makes a call. Returns 0; -EPROTO; -EBUSY: not yet, bytes at this end
- * have to be read first; -EAGAIN: as rsk_rx_quiesce(), or a break's report is awaited. -EBUSY is for bytes that will not be
- * retransmitted (in the overread buffer, or in the ring before a command of the sender). With
- * @stay, for a reader that can continue here, it is for any byte, so that the reader need not wait
- * for a call of the peer. The sender is then asked to fall back (REQ_FALLBACK); call again when
- * rsk_rx_drained().
+ * have to be read first; -EAGAIN: as rsk_rx_quiesce(), or a break's report is awaited. -EBUSY is
+ * for bytes that will not be retransmitted (in the overread buffer, or in the ring before a command
+ * of the sender). With @stay, for a reader that can continue here, it is for any byte, so that the
+ * reader need not wait for a call of the peer. The sender is then asked to fall back
+ * (REQ_FALLBACK); call again when rsk_rx_drained().
  */
 int rsk_rx_fall_back(struct rsk_rx *rx, bool stay, bool *again);
 

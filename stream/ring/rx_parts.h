@@ -25,7 +25,7 @@ int rsk_rx_bad_check(struct rsk_rx *rx);
  * TCP (rx_repair.c). Returns 0 or -EPROTO: neither is possible.
  */
 int rsk_rx_ask(struct rsk_rx *rx);
-/* A slot is at the next index, and is not whole, or its index is wrong: it lands, or is damaged. */
+/* A slot is at the next index, and is not whole or has a wrong index: it lands, or is damaged. */
 bool rsk_rx_is_damaged(const struct rsk_rx *rx);
 /* Is there a command of the sender in the ring, whatever is before it? */
 bool rsk_rx_has_command(const struct rsk_rx *rx);

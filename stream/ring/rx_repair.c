@@ -3,15 +3,15 @@
  * rx_repair.c - the receiving machine checks a slot that shows at the next index, and whose hash
  * stays wrong, for a reader that sleeps: rsk_rx_recheck().
  *
- * A slot whose hash is not right is landing, as a rule. One that is damaged stays so. So does one of
- * which only the index is wrong: with the right one the hash is right. The request
- * for it (rsk_rx_ask()) is the number @repair in our control word; a second one follows when the
- * sender has answered the first (tx_repair.c), which it does when the slot has landed again. So a
- * slot that is late, however late, costs one request. After RSK_RX_REPAIRS answers in vain
- * something damages this memory again and again: then the sender is asked to retransmit the slot,
- * and all behind it, by TCP (QUIESCED). It cannot if it has left the ring already, since what
- * follows is on the TCP socket by then; and nothing can be put any more into the ring of a rail
- * that broke. Then the stream ends, with no wrong byte delivered.
+ * A slot whose hash is not right is landing, as a rule. One that is damaged stays so. So does one
+ * of which only the index is wrong: with the right one the hash is right. The request for it
+ * (rsk_rx_ask()) is the number @repair in our control word; a second one follows when the sender
+ * has answered the first (tx_repair.c), which it does when the slot has landed again. So a slot
+ * that is late, however late, costs one request. After RSK_RX_REPAIRS answers in vain something
+ * damages this memory again and again: then the sender is asked to retransmit the slot, and all
+ * behind it, by TCP (QUIESCED). It cannot if it has left the ring already, since what follows is on
+ * the TCP socket by then; and nothing can be put any more into the ring of a rail that broke. Then
+ * the stream ends, with no wrong byte delivered.
  *
  * On a fabric that is SYNC the ring is the only copy, and the stream ends at once.
  */

@@ -132,7 +132,7 @@ struct rsk_rx {
 		 * bytes were found here, UINT64_MAX: it does not matter.
 		 */
 		uint64_t owed_to;
-		uint8_t owed;	  /* enum rsk_rx_owed */
+		uint8_t owed; /* enum rsk_rx_owed */
 		/*
 		 * No command of the sender was found in that ring, and it has not reported yet
 		 * what it retransmits: what the TCP socket has may be newer than what is missing.

@@ -8,7 +8,8 @@
  * from there by TCP, before anything newer, but not before the rail has acknowledged RETRANSMIT. Or
  * it had fallen back already, and the receiver finds FALLBACK_TX in the ring, and reads on. So no
  * other message is needed, and whatever happens to either end or to the rail in between, the
- * receiver's memory shows which of the two it is.
+ * receiver's memory shows which of the two it is. RETRANSMIT may be damaged there. The sender's
+ * control word says the same, and lands in its own time, ahead of slots or behind them.
  *
  * The rail may break: the quiesced receiver sends RESUME(from there), over the control connection,
  * which is in order, and is off the ring; the sender, which may have put RETRANSMIT, repeats when
@@ -20,19 +21,21 @@
  * arrive in order.
  *
  * Claims: bytes arrive as 0, 1, 2, ..., in whichever program reads them (assertions); no process is
- * left waiting (invalid end states); unless the link ends all of them arrive. The last mutant is
- * not a broken protocol: it reports as an error a state that must be reachable, that bytes which
- * were unread in the ring are read from TCP.
+ * left waiting (invalid end states); unless the link ends all of them arrive. The last two
+ * mutants are not broken protocols: they report as an error a state that must be reachable, that
+ * bytes which were unread in the ring are read from TCP, and that RETRANSMIT is damaged.
  */
 /* MUTANT: -DNOT_HELD */
 /* MUTANT: -DMOVE_REPEATS */
 /* MUTANT: -DREAD_ON */
 /* MUTANT: -DREACH_REPEAT */
+/* MUTANT: -DREACH_WORD */
 
 #define BYTES 3
 #define ITEMS (BYTES + 1)
 #define FALLBACK_TX  101
 #define RETRANSMIT 102
+#define DAMAGED 103
 #define NONE  255
 
 mtype = { ONRING, TCP, RESEND, BROKEN };
@@ -47,6 +50,8 @@ bit link = 1;		/* the control connection is up */
 bit reset;		/* the stream ended with an error, which both see */
 byte back = NONE;	/* the control word QUIESCED, as the sender sees it */
 byte said = NONE;	/* as the receiver has put it */
+byte answer;		/* index behind RETRANSMIT, by control word; 0: not put */
+bit word;		/* that control word has landed */
 
 init {
 	atomic {
@@ -59,7 +64,13 @@ proctype wire()
 {
 end:
 	do
-	:: atomic { rail && landed < put -> mem[landed] = item[landed]; landed++ }
+	:: atomic { rail && landed < put ->
+		if
+		:: item[landed] == RETRANSMIT -> mem[landed] = DAMAGED
+		:: mem[landed] = item[landed]
+		fi;
+		landed++ }
+	:: atomic { rail && answer && !word -> word = 1 }
 	:: atomic { rail && acked < landed -> acked++ }
 	:: atomic { rail && back != said -> back = said }
 	od
@@ -82,7 +93,7 @@ proctype sender()
 	:: atomic { state == ONRING && back != NONE ->
 		from = back; back = NONE; said = NONE; state = RESEND;
 		if
-		:: rail -> item[put] = RETRANSMIT; put++
+		:: rail -> item[put] = RETRANSMIT; put++; answer = put
 		:: else
 		fi;
 #ifndef NOT_HELD
@@ -150,6 +161,11 @@ inline see_answer()
 	od;
 	if
 	:: at(i, RETRANSMIT) -> taken = i + 1; on = 0; quiesced = 0; kernel_alone = 1
+	:: word && !at(i, RETRANSMIT) ->
+#ifdef REACH_WORD
+		assert(!at(answer - 1, DAMAGED));
+#endif
+		taken = answer; on = 0; quiesced = 0; kernel_alone = 1
 	:: at(i, FALLBACK_TX) -> quiesced = 0
 	:: else
 	fi;
@@ -176,7 +192,7 @@ proctype receiver()
 	/* Once, and not after it saw that the sender has fallen back. */
 	:: atomic { on && !asked && !b_broke && link ->
 		asked = 1; quiesced = 1; quiesced_at = delivered; said = delivered; see_answer() }
-	:: atomic { quiesced && landed > taken -> see_answer() }
+	:: atomic { quiesced && (landed > taken || word) -> see_answer() }
 
 	/* The rail broke; what has arrived is read, and then the TCP socket. */
 	:: atomic { !rail && !b_broke && link ->
@@ -209,8 +225,8 @@ proctype receiver()
 		fi;
 		quiesced = 0 }
 	/* The sender died on the ring, and it is unknown what it had put. */
-	:: atomic { lost && on && !ring_limit && !(taken < ITEMS && mem[taken] != NONE) ->
-		reset = 1 }
+	:: atomic { lost && on && !ring_limit &&
+		!(taken < ITEMS && mem[taken] != NONE && mem[taken] != DAMAGED) -> reset = 1 }
 	:: atomic { reset -> break }
 	:: atomic { all_sent && delivered == BYTES -> break }
 	od

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Slots that are damaged in the receiver's memory after they have landed there: a helper flips a
-byte in the segment of a running program. The sender, whose program makes no call meanwhile, puts
+bit in the segment of a running program. The sender, whose program makes no call meanwhile, puts
 the slot again. Contents are right. (A slot that is damaged again and again: unit_rx_repair. Here
 the reader would often be faster than the helper.)
 """
@@ -67,10 +67,10 @@ except OSError as error:
     print(error, flush=True)
 """
 
-# Finds the mark in the segments of links of a process, and flips a byte of it.
+# Finds the mark in the segments of links of a process, and flips a bit so many bytes before it.
 HARMING = """
 import os, sys, time
-pid, mark = int(sys.argv[1]), bytes.fromhex(sys.argv[2])
+pid, mark, before = int(sys.argv[1]), bytes.fromhex(sys.argv[2]), int(sys.argv[3])
 def find(memory):
     for line in open(f"/proc/{pid}/maps"):
         if "rsock-link" not in line or "rw" not in line.split()[1]:
@@ -91,8 +91,12 @@ while at is None and time.monotonic() < deadline:
     at = find(memory)
 if at is None:
     sys.exit("the message has not come")
-os.pwrite(memory, bytes([mark[0] ^ 0x10]), at)
+os.pwrite(memory, bytes([os.pread(memory, 1, at - before)[0] ^ 0x10]), at - before)
 """
+
+
+# Of a slot: where its index is, before the payload.
+IN_PAYLOAD, IN_INDEX = 0, 64
 
 
 class Scene:
@@ -119,12 +123,13 @@ class Scene:
         self.client.send(f"{word} {mark}\n")
         self.t.equal(self.client.readline(60 * SCALE), "right", f"{word}: the client")
 
-    def harm(self):
+    def harm(self, where):
         """A message, whose slot is damaged before the server looks at it."""
         mark = os.urandom(24).hex()
         self.b.sh(f"kill -STOP {self.server.pid}")
         self.ask("send", mark)
-        self.b.run([PYTHON, "-c", HARMING, self.server.pid, mark], expect=0, timeout=90 * SCALE)
+        self.b.run([PYTHON, "-c", HARMING, self.server.pid, mark, where], expect=0,
+                   timeout=90 * SCALE)
         self.b.sh(f"kill -CONT {self.server.pid}")
 
     def until(self, condition, what):
@@ -140,11 +145,11 @@ class Scene:
         self.server.wait(60 * SCALE)
 
 
-def damaged(t, how):
+def damaged(t, how, where=IN_PAYLOAD):
     scene = Scene(t, how)
     for number in range(1, 4):
         before = [record["rx_ring_bytes"] for record in ends(t, scene.port)]
-        scene.harm()
+        scene.harm(where)
         # The client makes no call: its progress thread puts the slot again.
         scene.until(lambda server, client, number=number, before=before:
                     client["repairs"] >= number and server["rx_ring_bytes"] > before[0],
@@ -167,6 +172,12 @@ def once(t):
 def once_with_edges(t):
     """A reader that sleeps in epoll_wait(), and waits for an edge."""
     damaged(t, "epoll")
+
+
+@case(300)
+def an_index(t):
+    """The slot does not show at all."""
+    damaged(t, "epoll", IN_INDEX)
 
 
 if __name__ == "__main__":

@@ -41,9 +41,12 @@ static void flip(struct way *w)
 	place = RING_OFF + rsk_ring_cell(ring.cells, v.head.index) * (uint64_t)RSK_CELL_BYTES;
 	at = chance(d, 20) ? below(d, sizeof(is)) : below(d, rsk_slot_bytes(v.head.len));
 	d->segment[!w->id][place + at] ^= (uint8_t)(1u << below(d, 8));
-	/* Not so that it looks like what an earlier lap has left: nobody would ask for it. */
+	/*
+	 * Not so that it looks like another lap's: nobody would ask for what an earlier one has
+	 * left, and for what shows when a later one has come, though it was not put, too often.
+	 */
 	memcpy(&is, d->segment[!w->id] + place, sizeof(is));
-	if (rsk_ring_is_left(ring.cells, v.head.index, is))
+	if (rsk_ring_cell(ring.cells, is - v.head.index) == 0)
 		memcpy(d->segment[!w->id] + place, &v.head.index, sizeof(is));
 	d->sums->harmed++;
 }

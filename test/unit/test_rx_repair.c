@@ -15,7 +15,7 @@ static uint8_t *slot_at(uint64_t index)
 	return w.segment[1] + RING + (index & (CELLS - 1)) * RSK_CELL_BYTES;
 }
 
-/* Damages the slot at @index: a byte of its payload, of its hash, of its head, 0 to 7: its index. */
+/* Damages the slot at @index: a byte of its payload, hash, head; 0 to 7: of its index. */
 static void harm(uint64_t index, size_t byte)
 {
 	slot_at(index)[byte] ^= 0x10;
@@ -76,8 +76,7 @@ static ssize_t rounds(uint64_t index, size_t byte, uint32_t times)
 
 Test(rx_repair, comes_again_for_a_reader_that_sleeps)
 {
-	static const size_t where[] = { IN_PAYLOAD, IN_HASH, IN_LEN, IN_KIND,
-					BEYOND,	    0,	     1,	     7 };
+	static const size_t where[] = { IN_PAYLOAD, IN_HASH, IN_LEN, IN_KIND, BEYOND, 0, 1, 7 };
 
 	for (size_t i = 0; i < sizeof(where) / sizeof(where[0]); i++) {
 		on_ring(&far, 7);
@@ -182,8 +181,7 @@ Test(rx_repair, as_often_as_it_is_damaged)
  */
 Test(rx_repair, damaged_for_ever_goes_by_tcp)
 {
-	static const size_t where[] = { IN_PAYLOAD, IN_HASH, IN_LEN, IN_KIND,
-					BEYOND,	    0,	     1,	     7 };
+	static const size_t where[] = { IN_PAYLOAD, IN_HASH, IN_LEN, IN_KIND, BEYOND, 0, 1, 7 };
 
 	for (size_t i = 0; i < sizeof(where) / sizeof(where[0]); i++) {
 		uint64_t first;

@@ -158,9 +158,9 @@ Test(slot_repair, a_sender_that_has_closed)
 }
 
 /*
- * The sender retransmits by TCP, and its answer, which says so, is damaged however often it is asked
- * for: the bytes wait on the TCP socket, and nothing says from where on. That is a reset, not a
- * reader that waits for ever.
+ * The sender retransmits by TCP, and its answer, which says so, is damaged however often it is
+ * asked for: the bytes wait on the TCP socket, and nothing says from where on. That is a reset, not
+ * a reader that waits for ever.
  */
 Test(slot_repair, retransmit_is_damaged)
 {
