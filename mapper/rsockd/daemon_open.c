@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * daemon_open.c - see daemon.h: start and end, and the callbacks of the sockets, of signals, and of
- * the kernel's notifications.
+ * the kernel's notifications. daemon_cluster.c has what a cluster adds to that.
  */
 #include <errno.h>
 #include <signal.h>
@@ -125,22 +125,13 @@ static void on_devices(void *ctx, bool found)
 	rsk_daemon_devices(d);
 }
 
-static void end_loop(void *ctx)
-{
-	struct rsk_daemon *d = ctx;
-
-	event_base_loopexit(d->base, NULL);
-}
-
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
 	struct rsk_daemon *d = arg;
 	char error[512];
 
 	if (number != SIGHUP) {
-		/* The second signal ends the loop at once. */
-		if (!d->cluster || !rsk_member_leave(&d->cluster->member, end_loop, d))
-			end_loop(d);
+		rsk_daemon_leave(d);
 		return;
 	}
 	if (rsk_daemon_reload(d, error, sizeof(error)) < 0)
@@ -333,79 +324,6 @@ static int open_devices(struct rsk_daemon *d, int *watched)
 	return rc == -ENOMEM ? rc : 0;
 }
 
-static bool elsewhere(void *ctx, const struct rsk_pm_msg *req, struct rsk_pm_addr *pmsp)
-{
-	struct rsk_daemon *d = ctx;
-	struct rsk_services *s = &d->cluster->services;
-
-	/* What is in etcd may name this host. */
-	if (!rsk_services_table_find(&s->table, req, pmsp) || rsk_hotplug_carries(&d->plug, pmsp))
-		return false;
-	s->referred++;
-	return true;
-}
-
-static void measure(void *ctx)
-{
-	struct rsk_daemon *d = ctx;
-
-	rsk_agent_measure(&d->agent, rsk_clock_ns());
-}
-
-static bool quota_begin(void *ctx, const struct rsk_pm_msg *req, uint64_t reservation, bool there)
-{
-	return rsk_quotas_begin(ctx, req->ipv, req->cp_ip, req->ap_ip, reservation, there);
-}
-
-static void quota_ended(void *ctx, uint64_t reservation)
-{
-	rsk_quotas_ended(ctx, reservation);
-}
-
-static void quota_moved(void *ctx, uint64_t from, uint64_t to)
-{
-	rsk_quotas_moved(ctx, from, to);
-}
-
-static int open_quotas(struct rsk_daemon *d)
-{
-	static const struct rsk_agent_quota_ops ops = { .begin = quota_begin,
-							.ended = quota_ended,
-							.moved = quota_moved };
-
-	if (!d->settings.cluster.hold_ns)
-		return 0;
-	d->quotas = rsk_quotas_open(d->base, &d->settings.cluster, d->pma, d->cluster);
-	if (!d->quotas)
-		return -ENOMEM;
-	rsk_agent_ask_quotas(&d->agent.ask, &ops, d->quotas);
-	return 0;
-}
-
-static int open_cluster(struct rsk_daemon *d, char *error, size_t n)
-{
-	const struct rsk_services_source from = {
-		.pma = d->pma, .listeners = &d->local.listeners, .measure = measure, .ctx = d
-	};
-	char why[400];
-
-	if (!d->settings.cluster.n_endpoints)
-		return 0;
-	d->cluster = rsk_cluster_open(d->base, &d->disk, &d->settings, &from, rsk_daemon_document,
-				      rsk_daemon_roles, d, why, sizeof(why));
-	if (!d->cluster) {
-		snprintf(error, n, "the cluster: %s", why);
-		return -EIO;
-	}
-	if (d->settings.cluster.redirect)
-		d->agent.elsewhere = elsewhere;
-	if (open_quotas(d) < 0) {
-		snprintf(error, n, "the cluster: no memory");
-		return -ENOMEM;
-	}
-	return 0;
-}
-
 int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, size_t n)
 {
 	struct rsk_conf *conf;
@@ -440,7 +358,7 @@ int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, si
 	rsk_events_open(d->pma);
 	rsk_daemon_devices(d);
 	rc = open_sockets(d, error, n);
-	return rc < 0 ? rc : open_cluster(d, error, n);
+	return rc < 0 ? rc : rsk_daemon_open_cluster(d, error, n);
 }
 
 int rsk_daemon_run(struct rsk_daemon *d)

@@ -33,6 +33,11 @@ def config(host, urls, sessions=100, ledger=True, **more):
             **more}
 
 
+def longer(whole, hold):
+    whole["cluster"]["ledger"]["hold"] = hold
+    return whole
+
+
 def lab(t, sessions=8, hosts=3):
     """etcd on the last host; the first one owns the RNIC that the others use."""
     net = Lab(t, hosts + 1)
@@ -256,6 +261,67 @@ def a_host_is_killed(t):
     more = Sessions(t, b, o)
     t.equal([more.begin() for _ in range(2)], ["mapped"] * 2, "another host")
     auditor.end()
+
+
+@case(timeout=90)
+def a_host_ends_in_order(t):
+    """Its quota is given back at once. What it uses stays the owner's to count: streams go on."""
+    net = Lab(t, 4)
+    o, a, b, last = net.hosts
+    etcd = Etcd(last)
+    for host in (o, a, b):  # leases of 40 s, and more
+        host.start(**longer(config(host, [etcd.url], 16 if host is o else 100), "20s"))
+    for host in (o, a, b):
+        ready(t, host)
+    t.until(lambda: remote(a, o) and remote(b, o), 10, "the offer")
+    auditor = Auditor(t, etcd, {"host1/rnic0": 16})
+    s = Sessions(t, a, o)
+    t.equal([s.begin() for _ in range(2)], ["mapped"] * 2, "sessions")
+    t.until(lambda: quotas(etcd, o).get("host2", 0) >= 3, 10, "a quota")
+    t.until(lambda: remote(a, o)["published"] >= 2, 10, "what it uses to be told")
+    t.stop(a.daemon, signal.SIGTERM)
+    t.equal(a.daemon.popen.returncode, 0, "its exit status")
+    t.equal(quotas(etcd, o), {}, "its quota")
+    t.check("not valid any more" not in a.daemon.err(), a.daemon.err())
+    t.until(lambda: [(one["quota"], one["used"]) for one in own(o)["holders"]] == [(0, 2)], 10,
+            "the owner to count what is in use")
+    s.flow()
+    other = Sessions(t, b, o)
+
+    def fill():
+        other.begin()
+        return own(o)["booked"] == 16
+    t.until(fill, 60, "the other one to take the rest")
+    t.equal(len(other.open), 14, "sessions of the other one")
+    s.flow()
+    auditor.end()
+
+
+@case(timeout=60)
+def a_host_ends_before_its_use_is_told(t):
+    """The quota stays until its lease ends: it is all that speaks for the sessions."""
+    net = Lab(t, 3)
+    o, a, last = net.hosts
+    etcd = Etcd(last)
+    proxy = Proxy(last, 2479, (last.ip, 2379))
+    o.start(**longer(config(o, [proxy.url], 64), "20s"))
+    a.start(**longer(config(a, [etcd.url]), "20s"))
+    for host in (o, a):
+        ready(t, host)
+    t.until(lambda: remote(a, o), 10, "the offer")
+    proxy.hold = b"request_put"
+    s = Sessions(t, a, o)
+    t.equal(s.begin(), "mapped", "a session")
+    t.until(lambda: quotas(etcd, o).get("host2", 0) >= 1 and remote(a, o)["quota"] >= 1, 10,
+            "a quota, and that the host knows it")
+    t.equal(entries(etcd, "capacity")["host1/rnic0"]["used"], {}, "what is told of it")
+    t.stop(a.daemon, signal.SIGTERM)
+    t.equal(a.daemon.popen.returncode, 0, "its exit status")
+    t.check(quotas(etcd, o).get("host2", 0) >= 1, "its quota stays")
+    proxy.hold = None
+    t.until(lambda: entries(etcd, "capacity")["host1/rnic0"]["used"].get("host2", 0) >= 1, 30,
+            "the owner to tell it")
+    s.flow()
 
 
 @case(timeout=90)

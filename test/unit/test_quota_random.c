@@ -54,7 +54,7 @@ struct world {
 	struct rsk_claims claims;
 	uint64_t others, writing, writing_published[HOSTS], written_ns;
 	struct host host[HOSTS];
-	uint64_t granted, refused, lapsed;
+	uint64_t granted, refused, lapsed, left;
 };
 
 static uint64_t pick(struct world *w, uint64_t n)
@@ -286,6 +286,31 @@ static void end(struct world *w, int i)
 	claims_book(&w->claims, (uint8_t)i, -1);
 }
 
+/* Another run has no quota. */
+static void die(struct host *h)
+{
+	h->lease = 0;
+	h->until_ns = h->unsure_ns = 0;
+	h->txn[0].is_open = false;
+	rsk_quota_seen(&h->q, 0);
+}
+
+/* As rsk_quotas_leave(): the lease is revoked if what is in use was published. */
+static void leave(struct world *w, int i)
+{
+	struct host *h = &w->host[i];
+	uint64_t covered = h->used < h->q.most ? h->used : h->q.most;
+
+	if (!is_up(w, h) || !h->lease)
+		return;
+	if (covered <= w->offer.published[i]) {
+		w->lease_end_ns[h->lease] = w->now;
+		expire(w);
+		w->left++;
+	}
+	die(h);
+}
+
 static void act(struct world *w)
 {
 	int i = (int)pick(w, HOSTS);
@@ -301,13 +326,12 @@ static void act(struct world *w)
 	case 2:
 		h->stopped_until_ns = w->now + pick(w, 3 * TTL);
 		return;
-	case 3: /* dies, and starts again: another run has no quota */
-		if (pick(w, 4))
-			return;
-		h->lease = 0;
-		h->until_ns = h->unsure_ns = 0;
-		h->txn[0].is_open = false;
-		rsk_quota_seen(&h->q, 0);
+	case 3: /* dies, and starts again */
+		if (!pick(w, 4))
+			die(h);
+		return;
+	case 4: /* ends in order, and starts again */
+		leave(w, i);
 		return;
 	default:
 		break;
@@ -346,7 +370,7 @@ static void run(struct world *w, unsigned int steps, bool acts)
 Test(quota_random, nothing_is_granted_twice)
 {
 	uint64_t seed = dice_number("SEED", 1), rounds = dice_number("ROUNDS", 60);
-	uint64_t granted = 0, refused = 0, lapsed = 0;
+	uint64_t granted = 0, refused = 0, lapsed = 0, left = 0;
 
 	for (uint64_t round = 0; round < rounds; round++) {
 		struct world w = { .dice = seed + round, .now = 1000 * SECOND };
@@ -368,9 +392,10 @@ Test(quota_random, nothing_is_granted_twice)
 		granted += w.granted;
 		refused += w.refused;
 		lapsed += w.lapsed;
+		left += w.left;
 		rsk_claims_fini(&w.claims);
 	}
-	cr_assert(granted > rounds && refused > rounds && lapsed > rounds,
-		  "%" PRIu64 " granted, %" PRIu64 " refused, %" PRIu64 " lapsed", granted, refused,
-		  lapsed);
+	cr_assert(granted > rounds && refused > rounds && lapsed > rounds && left > rounds,
+		  "%" PRIu64 " granted, %" PRIu64 " refused, %" PRIu64 " lapsed, %" PRIu64 " left",
+		  granted, refused, lapsed, left);
 }

@@ -46,6 +46,7 @@ struct rsk_daemon {
 	struct event_base *base;
 	struct event *timer;
 	struct event *signals[3];
+	unsigned int leaving; /* calls at the end that etcd has not answered yet */
 	struct rsk_udp serve, ask;
 	struct rsk_pmsp pmsp;
 	struct rsk_pm_client client;
@@ -80,6 +81,14 @@ int rsk_daemon_open(struct rsk_daemon *d, const char *conf_path, char *error, si
 /* Runs until SIGTERM or SIGINT. Returns 0 or -errno. */
 int rsk_daemon_run(struct rsk_daemon *d);
 void rsk_daemon_close(struct rsk_daemon *d);
+
+/*
+ * Called by the two: opens what the configuration has of a cluster, if anything; returns as
+ * rsk_daemon_open(). Ends the event loop, as soon as etcd has been told, or could not be in time;
+ * called once more, at once.
+ */
+int rsk_daemon_open_cluster(struct rsk_daemon *d, char *error, size_t n);
+void rsk_daemon_leave(struct rsk_daemon *d);
 
 /*
  * Reads and applies the configuration file again. If that fails, the former configuration stays in

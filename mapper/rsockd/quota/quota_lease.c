@@ -13,6 +13,7 @@
 
 #define SECOND_NS 1000000000ull
 #define SMALL_MOST 8192u
+#define REVOKE_NS 200000000ull
 
 static void step(struct rsk_quota_lease *l);
 
@@ -116,6 +117,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 void rsk_quota_lease_look(struct rsk_quota_lease *l)
 {
+	if (l->is_leaving)
+		return;
 	l->renew_ns = 0;
 	if (!l->call)
 		after_ns(l, 0);
@@ -132,6 +135,37 @@ int rsk_quota_lease_open(struct rsk_quota_lease *l, struct event_base *base, str
 		return -ENOMEM;
 	step(l);
 	return 0;
+}
+
+static void on_left(void *ctx, int rc, const json_t *body, const char *why)
+{
+	struct rsk_quota_lease *l = ctx;
+
+	l->call = NULL;
+	l->left(l->left_ctx);
+}
+
+bool rsk_quota_lease_leave(struct rsk_quota_lease *l, void (*left)(void *ctx), void *ctx)
+{
+	const struct rsk_etcd_question q = { .method = RSK_ETCD_LEASE_REVOKE,
+					     .body = rsk_etcd_lease(l->lease),
+					     .answer_most = SMALL_MOST,
+					     .limit_ns = REVOKE_NS,
+					     .done = on_left,
+					     .ctx = l };
+
+	if (!l->lease || l->failures || l->is_leaving) {
+		json_decref(q.body);
+		return false;
+	}
+	rsk_etcd_cancel(l->call);
+	event_del(l->timer);
+	l->until_ns = 0;
+	l->is_leaving = true;
+	l->left = left;
+	l->left_ctx = ctx;
+	l->call = rsk_etcd_ask(l->etcd, &q);
+	return l->call != NULL;
 }
 
 void rsk_quota_lease_close(struct rsk_quota_lease *l)

@@ -37,6 +37,9 @@ struct rsk_quota_lease {
 	/* There is another lease, or none any more: etcd has no quota of ours under this one */
 	void (*changed)(void *ctx);
 	void *ctx;
+	bool is_leaving;
+	void (*left)(void *ctx); /* of leave() */
+	void *left_ctx;
 	char why[512]; /* empty: nothing is wrong; printable ASCII */
 	struct rsk_quota_lease_counters count;
 };
@@ -48,6 +51,13 @@ uint64_t rsk_quota_now_ns(void);
 int rsk_quota_lease_open(struct rsk_quota_lease *l, struct event_base *base, struct rsk_etcd *etcd,
 			 uint64_t hold_ns, void (*changed)(void *ctx), void *ctx);
 void rsk_quota_lease_close(struct rsk_quota_lease *l);
+
+/*
+ * Revokes the lease, so that others need not wait for its end; no quota is valid from now on. True:
+ * @left is called, in some 200 ms at the latest. False: there is nothing to revoke, or etcd is not
+ * reached, and all is as before. After true nothing but close() may be called.
+ */
+bool rsk_quota_lease_leave(struct rsk_quota_lease *l, void (*left)(void *ctx), void *ctx);
 
 /* A call has said that etcd does not know the lease: looks at once. */
 void rsk_quota_lease_look(struct rsk_quota_lease *l);

@@ -268,6 +268,26 @@ void rsk_quota_remotes_ended(struct rsk_quota_remotes *t, uint64_t reservation)
 	free(s);
 }
 
+uint64_t rsk_quota_remotes_published(const struct rsk_quota_remotes *t,
+				     const struct rsk_quota_remote *r)
+{
+	for (size_t i = 0; i < r->offer.n_used; i++)
+		if (strcmp(r->offer.used[i].holder, t->own) == 0)
+			return r->offer.used[i].sessions;
+	return 0;
+}
+
+bool rsk_quota_remotes_are_told(const struct rsk_quota_remotes *t)
+{
+	for (const struct rsk_quota_remote *r = t->remotes; r; r = r->hh.next) {
+		uint64_t covered = r->q.used < r->q.most ? r->q.used : r->q.most;
+
+		if (covered > rsk_quota_remotes_published(t, r))
+			return false;
+	}
+	return true;
+}
+
 /* ---- the end ---- */
 
 static void drop(struct rsk_quota_remotes *t, struct rsk_quota_remote *r)

@@ -72,6 +72,15 @@ int rsk_quota_remotes_begin(struct rsk_quota_remotes *t, struct rsk_quota_remote
 void rsk_quota_remotes_moved(struct rsk_quota_remotes *t, uint64_t from, uint64_t to);
 void rsk_quota_remotes_ended(struct rsk_quota_remotes *t, uint64_t reservation);
 
+/* What the RNIC's owner has published as used by this host. */
+uint64_t rsk_quota_remotes_published(const struct rsk_quota_remotes *t,
+				     const struct rsk_quota_remote *r);
+/*
+ * Whether the quotas of this host can go at once: of each, what is in use was published by the
+ * owner, so it counts when the quota is gone.
+ */
+bool rsk_quota_remotes_are_told(const struct rsk_quota_remotes *t);
+
 /*
  * Frees remotes whose keys are gone, and where nothing is held or in use any more; gives addresses
  * that were left to others that tell them. To be called some ten times a second.

@@ -422,14 +422,14 @@ json_t *rsk_quota_take_list(const struct rsk_quota_take *t)
 			continue;
 		snprintf(name, sizeof(name), "%s", r->tail);
 		rsk_document_clean(name);
-		json_array_append_new(out, json_pack("{s:s,s:b,s:s?,s:I,s:I,s:I}", "rnic", name,
-						     "readable", (int)r->is_readable, "state",
-						     r->is_readable ?
-							     rsk_quota_state_name(r->offer.state) :
-							     NULL,
-						     "offered", (json_int_t)r->offer.sessions,
-						     "quota", (json_int_t)r->q.held, "used",
-						     (json_int_t)r->q.used));
+		json_array_append_new(
+			out,
+			json_pack("{s:s,s:b,s:s?,s:I,s:I,s:I,s:I}", "rnic", name, "readable",
+				  (int)r->is_readable, "state",
+				  r->is_readable ? rsk_quota_state_name(r->offer.state) : NULL,
+				  "offered", (json_int_t)r->offer.sessions, "quota",
+				  (json_int_t)r->q.held, "used", (json_int_t)r->q.used, "published",
+				  (json_int_t)rsk_quota_remotes_published(&t->remotes, r)));
 	}
 	return out;
 }

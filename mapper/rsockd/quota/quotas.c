@@ -111,6 +111,15 @@ void rsk_quotas_close(struct rsk_quotas *q)
 	free(q);
 }
 
+bool rsk_quotas_leave(struct rsk_quotas *q, void (*left)(void *ctx), void *ctx)
+{
+	if (!q->take.watch.is_in_sync || !rsk_quota_remotes_are_told(&q->take.remotes) ||
+	    !rsk_quota_lease_leave(&q->lease, left, ctx))
+		return false;
+	event_del(q->timer); /* that no quota is valid is not to be logged */
+	return true;
+}
+
 /* ---- sessions ---- */
 
 /* Whether the RNIC is to be asked, and why. */

@@ -43,6 +43,14 @@ struct rsk_quotas *rsk_quotas_open(struct event_base *base, const struct rsk_con
 void rsk_quotas_close(struct rsk_quotas *q);
 
 /*
+ * At an orderly end: gives the quotas back, so that others need not wait for the end of the lease.
+ * Only if what is in use of them was published, as far as is known: streams go on without the
+ * daemon. True: @left is called, in some 200 ms at the latest. False: they stay until the end of the
+ * lease.
+ */
+bool rsk_quotas_leave(struct rsk_quotas *q, void (*left)(void *ctx), void *ctx);
+
+/*
  * A CP of this host is about to ask for a session with an AP, and has that reservation of the
  * policy agent. False: the AP's RNIC takes none, so nobody is to be asked, and nothing is counted.
  * @there: the session exists already. An address that the ledger does not know: true.
