@@ -30,6 +30,12 @@ static uint64_t claim_of(const struct rsk_claim *m)
 	return larger(m->quota, m->published);
 }
 
+/* What etcd gives nobody else in any case. */
+static uint64_t sure_of(const struct rsk_claim *m)
+{
+	return larger(m->quota, m->published - m->unsure);
+}
+
 static void key_of(uint8_t ipv, const uint8_t ip[static 16], uint8_t key[static 17])
 {
 	key[0] = ipv;
@@ -125,7 +131,9 @@ static int fill(struct rsk_claims *c, const struct rsk_claims_set *set)
 		if (q->rnic >= c->n_rnics || q->holder >= c->n_holders)
 			return -EINVAL;
 		*rsk_claims_at(c, q->rnic, q->holder) =
-			(struct rsk_claim){ .quota = q->quota, .published = q->published };
+			(struct rsk_claim){ .quota = q->quota,
+					    .published = q->published,
+					    .unsure = smaller(q->unsure, q->published) };
 	}
 	return 0;
 }
@@ -190,13 +198,13 @@ void rsk_claims_book(struct rsk_claims *c, uint32_t account, uint8_t ipv,
 		return;
 	m = rsk_claims_at(c, (size_t)(r - c->rnics), holder);
 	if (by > 0) {
-		r->covered += m->used < claim_of(m);
+		r->covered += m->used < sure_of(m);
 		m->used++;
 		r->named++;
 	} else if (m->used) {
 		m->used--;
 		r->named--;
-		r->covered -= m->used < claim_of(m);
+		r->covered -= m->used < sure_of(m);
 	}
 }
 
@@ -222,7 +230,7 @@ bool rsk_claims_covers(const struct rsk_claims *c, uint32_t account, uint8_t ipv
 	if (holder == RSK_CLAIMS_NONE)
 		return false;
 	m = rsk_claims_at(c, (size_t)(r - c->rnics), holder);
-	return m->used < claim_of(m);
+	return m->used < sure_of(m);
 }
 
 /* ---- the offer ---- */
@@ -289,7 +297,7 @@ bool rsk_claims_validate(const struct rsk_claims *c)
 
 			if (__builtin_add_overflow(claimed, claim_of(m), &claimed))
 				claimed = UINT64_MAX;
-			covered += smaller(m->used, claim_of(m));
+			covered += smaller(m->used, sure_of(m));
 			named += m->used;
 		}
 		if (claimed != c->rnics[i].claimed || covered != c->rnics[i].covered ||

@@ -10,7 +10,8 @@
  *	offered    so many sessions may be held by quotas in sum, as etcd has it
  *	claim of h the larger of h's quota and of what was published as used by h: etcd gives nobody
  *	           else what is in a claim
- *	covered    sum of the smaller of claim and use, over all h
+ *	covered    sum over all h of the smaller of use and claim, without what of the claim is not
+ *	           sure: what is being published etcd may still give to others
  *	kept       the larger of what is offered and the sum of the claims, less what is covered
  *
  * A session that no claim covers takes place if another one would fit beside all that is kept. So
@@ -42,6 +43,7 @@ struct rsk_claims_holder {
 struct rsk_claims_quota {
 	uint32_t rnic, holder; /* indices in the two lists */
 	uint64_t quota, published;
+	uint64_t unsure; /* of what is published: so much may not be in etcd, yet or any more */
 };
 struct rsk_claims_set {
 	const char *const *rnics;
@@ -52,7 +54,7 @@ struct rsk_claims_set {
 };
 
 struct rsk_claim {
-	uint64_t quota, published, used;
+	uint64_t quota, published, unsure, used; /* unsure: at most published */
 };
 
 struct rsk_claims_rnic {

@@ -64,6 +64,29 @@ Test(quota, what_is_left)
 
 /* ---- owners ---- */
 
+/* What is being published counts as claimed, and covers nothing before etcd has it. */
+Test(quota, what_is_not_sure)
+{
+	static const struct rsk_claims_quota one = { .quota = 1, .published = 4, .unsure = 2 };
+	static const struct rsk_claims_quota wrong = { .published = 1, .unsure = 9 };
+	struct rsk_claims c = { 0 };
+
+	claims_set(&c, 0, &one, 1);
+	cr_assert_eq(rsk_claims_kept(&c, 7), 4);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(claims_covers(&c, 0), i < 2);
+		claims_book(&c, 0, 1);
+	}
+	cr_assert_eq(rsk_claims_kept(&c, 7), 2, "the third one is beside the claim");
+	claims_book(&c, 0, -1);
+	cr_assert_eq(rsk_claims_kept(&c, 7), 2);
+	claims_book(&c, 0, -1);
+	cr_assert_eq(rsk_claims_kept(&c, 7), 3);
+	claims_set(&c, 0, &wrong, 1);
+	cr_assert(!claims_covers(&c, 0) && rsk_claims_kept(&c, 7) == 1, "no more than that");
+	rsk_claims_fini(&c);
+}
+
 Test(quota, what_is_kept)
 {
 	static const struct rsk_claims_quota two[] = {

@@ -23,6 +23,11 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static struct rsk_quota_known *known_of(struct rsk_quota_own *o, const char *holder)
 {
 	struct rsk_quota_known *k;
@@ -89,14 +94,31 @@ static struct rsk_claims_quota *quota_at(const struct rsk_quota_own *o, const st
 	return k ? &m->quotas[rnic * m->n_holders + k->number] : NULL;
 }
 
+/*
+ * What is being written, or was written without an answer, may be in etcd or not: the larger number
+ * counts as published, and of that only the smaller one is sure.
+ */
 static void put_used(const struct rsk_quota_own *o, const struct making *m, size_t rnic,
-		     const struct rsk_quota_capacity *c)
+		     const struct rsk_quota_rnic *r)
 {
-	for (size_t i = 0; i < c->n_used; i++) {
-		struct rsk_claims_quota *q = quota_at(o, m, rnic, c->used[i].holder);
+	for (size_t i = 0; i < r->told.n_used; i++) {
+		struct rsk_claims_quota *q = quota_at(o, m, rnic, r->told.used[i].holder);
 
-		if (q)
-			q->published = larger(q->published, c->used[i].sessions);
+		if (!q)
+			continue;
+		q->published = r->told.used[i].sessions;
+		q->unsure = r->writing || r->is_unsure ? q->published : 0;
+	}
+	for (size_t i = 0; i < r->telling.n_used; i++) {
+		const struct rsk_quota_used *u = &r->telling.used[i];
+		struct rsk_claims_quota *q = quota_at(o, m, rnic, u->holder);
+		uint64_t sure;
+
+		if (!q)
+			continue;
+		sure = r->is_unsure ? 0 : smaller(q->published, u->sessions);
+		q->published = larger(q->published, u->sessions);
+		q->unsure = q->published - sure;
 	}
 }
 
@@ -115,8 +137,7 @@ static void put_rnic(const struct rsk_quota_own *o, const struct making *m, size
 		if (q)
 			q->quota = row->entry.sessions;
 	}
-	put_used(o, m, rnic, &r->told);
-	put_used(o, m, rnic, &r->telling);
+	put_used(o, m, rnic, r);
 }
 
 static struct rsk_claims_holder *holder_at(const struct making *m, const struct rsk_quota_known *k)

@@ -181,6 +181,7 @@ static void on_written(void *ctx, int rc, const json_t *body, const char *why)
 		r->telling = (struct rsk_quota_capacity){ 0 };
 		r->lease = r->writing_lease;
 		r->revision = a.revision;
+		r->is_unsure = false;
 		o->count.offers++;
 		o->failures = 0;
 		o->is_told = false;
@@ -189,6 +190,7 @@ static void on_written(void *ctx, int rc, const json_t *body, const char *why)
 		 * Not executed: member.c has written its entry meanwhile, or does not hold it; or
 		 * this key has another revision, by a former run, or by a call that got no answer.
 		 */
+		r->is_unsure |= rc == 0 || may_be_executed(rc);
 		if (may_be_executed(rc))
 			merge(&r->told, &r->telling);
 		else if (rc == 0)

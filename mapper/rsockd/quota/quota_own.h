@@ -6,7 +6,8 @@
  * quotas.c owns it. One thread.
  *
  * What is being written counts at once where it is more, and only when it is written where it is
- * less; so the claims are never less than what etcd may give.
+ * less; so the claims are never less than what etcd may give. What sessions are covered by is the
+ * other way round.
  */
 #ifndef RSK_QUOTA_OWN_H
 #define RSK_QUOTA_OWN_H
@@ -43,6 +44,7 @@ struct rsk_quota_rnic {
 	uint64_t writing_lease;
 	uint64_t written_ns, paid_ns; /* paid_ns: of rsk_bucket_take() */
 	uint64_t found; /* revision of an offer that counts, since it is not known what etcd has */
+	bool is_unsure; /* a write got no answer: etcd may have less than is told */
 	bool is_here;	/* in the present configuration, with a limit */
 	struct rsk_quota_rnic *next;
 };
