@@ -4,10 +4,15 @@
  * their quotas in etcd, and of what was published as used by them, and gives them to the policy
  * agent.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "quota_own_parts.h"
+
+/* Claims are made anew no more often than that: with 16384 quotas it takes milliseconds. */
+#define EACH_NS 10000000ull
 
 /* The set that is being made. */
 struct making {
@@ -128,16 +133,25 @@ static void put_rnic(const struct rsk_quota_own *o, const struct making *m, size
 	for (size_t h = 0; h < m->n_holders; h++)
 		m->quotas[rnic * m->n_holders + h] =
 			(struct rsk_claims_quota){ .rnic = (uint32_t)rnic, .holder = (uint32_t)h };
+	put_used(o, m, rnic, r);
+}
+
+/* Rows of one RNIC often follow each other. */
+static void put_rows(const struct rsk_quota_own *o, const struct making *m)
+{
+	const struct rsk_quota_rnic *r = NULL;
+
 	for (const struct rsk_quota_row *row = o->table.rows; row; row = row->hh.next) {
 		struct rsk_claims_quota *q;
 
-		if (!row->is_readable || strcmp(row->rnic, r->escaped) != 0)
+		if (!row->is_readable)
 			continue;
-		q = quota_at(o, m, rnic, row->holder);
+		if (!r || strcmp(row->rnic, r->escaped) != 0)
+			HASH_FIND_STR(o->by_escaped, row->rnic, r);
+		q = r && r->number < m->n_rnics ? quota_at(o, m, r->number, row->holder) : NULL;
 		if (q)
 			q->quota = row->entry.sessions;
 	}
-	put_used(o, m, rnic, r);
 }
 
 static struct rsk_claims_holder *holder_at(const struct making *m, const struct rsk_quota_known *k)
@@ -145,18 +159,30 @@ static struct rsk_claims_holder *holder_at(const struct making *m, const struct 
 	return &m->holders[k->number];
 }
 
-static void make(const struct rsk_quota_own *o, struct making *m)
+static void make(struct rsk_quota_own *o, struct making *m)
 {
 	for (const struct rsk_quota_known *k = o->known; k; k = k->hh.next)
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what was freed is not in the table */
 		*holder_at(m, k) = (struct rsk_claims_holder){ k->name, k->at.ips, k->at.n };
-	for (const struct rsk_quota_rnic *r = o->rnics; r; r = r->next) {
+	for (struct rsk_quota_rnic *r = o->rnics; r; r = r->next) {
+		r->number = RSK_CLAIMS_RNICS;
 		if (!r->is_here || m->n_rnics == RSK_CLAIMS_RNICS)
 			continue;
+		r->number = (uint32_t)m->n_rnics;
 		m->names[m->n_rnics] = r->name;
 		m->offered[m->n_rnics] = larger(r->told.sessions, r->telling.sessions);
 		put_rnic(o, m, m->n_rnics++, r);
 	}
+	put_rows(o, m);
+}
+
+static size_t rnics_here(const struct rsk_quota_own *o)
+{
+	size_t n = 0;
+
+	for (const struct rsk_quota_rnic *r = o->rnics; r; r = r->next)
+		n += r->is_here;
+	return n < RSK_CLAIMS_RNICS ? n : RSK_CLAIMS_RNICS;
 }
 
 /* Without memory the claims stay as they are, and the next change tries again. */
@@ -166,13 +192,16 @@ void rsk_quota_own_claim(struct rsk_quota_own *o)
 	struct making m = { 0 };
 	struct rsk_claims_set set;
 
+	o->is_due = false;
+	o->made_ns = rsk_clock_ns();
+	o->count.claims++;
 	if (!o->is_claimed) {
 		rsk_pma_claims_set(o->pma, &none);
 		return;
 	}
 	m.n_holders = number_holders(o);
 	m.holders = calloc(m.n_holders + 1, sizeof(*m.holders));
-	m.quotas = calloc(RSK_CLAIMS_RNICS * m.n_holders + 1, sizeof(*m.quotas));
+	m.quotas = calloc(rnics_here(o) * m.n_holders + 1, sizeof(*m.quotas));
 	if (m.holders && m.quotas) {
 		make(o, &m);
 		set = (struct rsk_claims_set){ .rnics = m.names,
@@ -188,7 +217,17 @@ void rsk_quota_own_claim(struct rsk_quota_own *o)
 	free(m.quotas);
 }
 
-void rsk_quota_own_forget(struct rsk_quota_own *o)
+static void on_due(evutil_socket_t fd, short what, void *arg)
+{
+	struct rsk_quota_own *o = arg;
+
+	if (o->is_due)
+		rsk_quota_own_claim(o);
+}
+
+/* ---- many changes at once ---- */
+
+static void forget(struct rsk_quota_own *o)
 {
 	struct rsk_quota_known *k = o->known, *next;
 
@@ -198,4 +237,31 @@ void rsk_quota_own_forget(struct rsk_quota_own *o)
 		next = k->hh.next;
 		free(k);
 	}
+}
+
+int rsk_quota_own_claims_open(struct rsk_quota_own *o, struct event_base *base)
+{
+	o->due = evtimer_new(base, on_due, o);
+	return o->due ? 0 : -ENOMEM;
+}
+
+void rsk_quota_own_claims_close(struct rsk_quota_own *o)
+{
+	if (o->due)
+		event_free(o->due);
+	o->due = NULL;
+	forget(o);
+}
+
+void rsk_quota_own_claim_soon(struct rsk_quota_own *o)
+{
+	uint64_t since = rsk_clock_ns() - o->made_ns;
+	struct timeval tv = { 0 };
+
+	if (o->is_due)
+		return;
+	o->is_due = true;
+	if (since < EACH_NS)
+		tv.tv_usec = (suseconds_t)((EACH_NS - since) / 1000);
+	event_add(o->due, &tv);
 }

@@ -47,6 +47,7 @@ static struct rsk_quota_rnic *rnic_of(struct rsk_quota_own *o, const char *name)
 	snprintf(r->key, sizeof(r->key), "%s%s", o->capacity_head, r->escaped);
 	r->next = o->rnics;
 	o->rnics = r;
+	HASH_ADD_STR(o->by_escaped, escaped, r);
 	return r;
 }
 
@@ -140,7 +141,7 @@ void rsk_quota_own_found(struct rsk_quota_own *o, const char *rnic, uint64_t rev
 			continue;
 		r->found = revision;
 		merge(&r->told, offer);
-		rsk_quota_own_claim(o);
+		rsk_quota_own_claim_soon(o);
 	}
 }
 
@@ -199,7 +200,7 @@ static void on_written(void *ctx, int rc, const json_t *body, const char *why)
 	}
 	forget_writing(r);
 	rsk_etcd_answer_free(&a);
-	rsk_quota_own_claim(o);
+	rsk_quota_own_claim_soon(o);
 }
 
 /* What to tell of an RNIC; @view NULL: it is not in the configuration. */
@@ -334,7 +335,7 @@ static void on_changed(void *ctx)
 
 	if (o->watch.is_in_sync)
 		o->heard_ns = rsk_quota_now_ns();
-	rsk_quota_own_claim(o);
+	rsk_quota_own_claim_soon(o);
 }
 
 /*
@@ -369,7 +370,8 @@ void rsk_quota_own_tick(struct rsk_quota_own *o)
 
 	n = n < RSK_CLAIMS_RNICS ? n : RSK_CLAIMS_RNICS;
 	look_at_the_watch(o);
-	if (look_at_rnics(o, views, n))
+	/* What is to be told is made out of them. */
+	if (look_at_rnics(o, views, n) || o->is_due)
 		rsk_quota_own_claim(o);
 	if (o->call || !o->is_claimed || !o->watch.is_in_sync || o->member->is_leaving ||
 	    !rsk_member_is_registered(o->member) || now < o->not_before_ns)
@@ -397,6 +399,8 @@ int rsk_quota_own_open(struct rsk_quota_own *o, struct event_base *base, struct 
 	o->table = (struct rsk_quota_table){ .head = strlen(o->quota_head),
 					     .changed = on_changed,
 					     .ctx = o };
+	if (rsk_quota_own_claims_open(o, base) < 0)
+		return -ENOMEM;
 	return rsk_range_watch_open(&o->watch, base, etcd, o->quota_head, &rsk_quota_table_watched,
 				    &o->table);
 }
@@ -408,6 +412,7 @@ void rsk_quota_own_close(struct rsk_quota_own *o)
 	rsk_etcd_cancel(o->call);
 	o->call = NULL;
 	rsk_range_watch_close(&o->watch);
+	HASH_CLEAR(hh, o->by_escaped);
 	for (r = o->rnics; r; r = next) {
 		next = r->next;
 		forget_writing(r);
@@ -416,7 +421,7 @@ void rsk_quota_own_close(struct rsk_quota_own *o)
 		free(r);
 	}
 	o->rnics = NULL;
-	rsk_quota_own_forget(o);
+	rsk_quota_own_claims_close(o);
 	rsk_quota_table_fini(&o->table);
 }
 

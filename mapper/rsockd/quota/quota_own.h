@@ -21,7 +21,8 @@
 
 #define RSK_QUOTA_OWN_COUNTERS(X)                                                                  \
 	X(offers, "times that the offer of an RNIC was written")                                   \
-	X(offer_failures, "times that the offer of an RNIC could not be written")
+	X(offer_failures, "times that the offer of an RNIC could not be written")                  \
+	X(claims, "times that the claims of other hosts were made anew")
 
 struct rsk_quota_own_counters {
 #define X(name, text) uint64_t name;
@@ -43,9 +44,11 @@ struct rsk_quota_rnic {
 	struct rsk_quota_capacity telling;
 	uint64_t writing_lease;
 	uint64_t written_ns, paid_ns; /* paid_ns: of rsk_bucket_take() */
-	uint64_t found; /* revision of an offer that counts, since it is not known what etcd has */
-	bool is_unsure; /* a write got no answer: etcd may have less than is told */
-	bool is_here;	/* in the present configuration, with a limit */
+	uint64_t found;	 /* revision of an offer that counts, since it is not known what etcd has */
+	bool is_unsure;	 /* a write got no answer: etcd may have less than is told */
+	bool is_here;	 /* in the present configuration, with a limit */
+	uint32_t number; /* in the claims that are being made */
+	UT_hash_handle hh; /* by escaped */
 	struct rsk_quota_rnic *next;
 };
 
@@ -68,9 +71,14 @@ struct rsk_quota_own {
 	char quota_head[RSK_DOCUMENT_KEY + RSK_QUOTA_NAME + 32]; /* of this node's quotas */
 	struct rsk_quota_table table;
 	struct rsk_range_watch watch;
-	struct rsk_quota_rnic *rnics;  /* owned */
-	struct rsk_quota_known *known; /* uthash, by name; owned */
-	struct rsk_quota_rnic *at;     /* the one that the call writes */
+	struct rsk_quota_rnic *rnics;	   /* owned */
+	struct rsk_quota_rnic *by_escaped; /* uthash of the same */
+	struct rsk_quota_known *known;	   /* uthash, by name; owned */
+	/* Claims that are to be made anew, and when they were last */
+	struct event *due;
+	bool is_due;
+	uint64_t made_ns;
+	struct rsk_quota_rnic *at; /* the one that the call writes */
 	struct rsk_etcd_call *call;
 	uint64_t hold_ns;
 	/* When the table was true last: CLOCK_BOOTTIME; 0: never. Whether claims count */
