@@ -143,11 +143,12 @@ static void sum(struct rsk_claims *c, struct rsk_claims_rnic *r)
 {
 	size_t rnic = (size_t)(r - c->rnics);
 
-	r->claimed = r->covered = r->named = 0;
+	r->claimed = r->covered = r->unsure = r->named = 0;
 	for (size_t h = 0; h < c->n_holders; h++) {
 		struct rsk_claim *m = rsk_claims_at(c, rnic, h);
 
 		m->used = 0;
+		r->unsure += claim_of(m) - sure_of(m);
 		/* Anything may be in etcd: the sum must not wrap. */
 		if (__builtin_add_overflow(r->claimed, claim_of(m), &r->claimed))
 			r->claimed = UINT64_MAX;
@@ -210,7 +211,7 @@ void rsk_claims_book(struct rsk_claims *c, uint32_t account, uint8_t ipv,
 
 static uint64_t kept(const struct rsk_claims_rnic *r)
 {
-	return larger(r->offered, r->claimed) - r->covered;
+	return larger(r->offered + r->unsure, r->claimed) - r->covered;
 }
 
 uint64_t rsk_claims_kept(const struct rsk_claims *c, uint32_t account)
@@ -220,17 +221,25 @@ uint64_t rsk_claims_kept(const struct rsk_claims *c, uint32_t account)
 	return r ? kept(r) : 0;
 }
 
-bool rsk_claims_covers(const struct rsk_claims *c, uint32_t account, uint8_t ipv,
-		       const uint8_t cp_ip[static 16])
+uint64_t rsk_claims_kept_beside(const struct rsk_claims *c, uint32_t account, uint8_t ipv,
+				const uint8_t *cp_ip)
 {
 	const struct rsk_claims_rnic *r = rnic_at(c, account);
-	uint32_t holder = r ? holder_at(c, ipv, cp_ip) : RSK_CLAIMS_NONE;
+	uint32_t holder = r && cp_ip ? holder_at(c, ipv, cp_ip) : RSK_CLAIMS_NONE;
 	const struct rsk_claim *m;
 
+	if (!r)
+		return 0;
 	if (holder == RSK_CLAIMS_NONE)
-		return false;
+		return kept(r);
 	m = rsk_claims_at(c, (size_t)(r - c->rnics), holder);
-	return m->used < sure_of(m);
+	/*
+	 * What is published may be more than is left by now: a quota may have gone while it was
+	 * written.
+	 */
+	if (m->used < m->quota)
+		return 0;
+	return kept(r) - (m->used < sure_of(m));
 }
 
 /* ---- the offer ---- */
@@ -290,7 +299,7 @@ enum rsk_claims_due rsk_claims_due(const struct rsk_claims *c, size_t rnic, uint
 bool rsk_claims_validate(const struct rsk_claims *c)
 {
 	for (size_t i = 0; i < c->n_rnics; i++) {
-		uint64_t claimed = 0, covered = 0, named = 0;
+		uint64_t claimed = 0, covered = 0, unsure = 0, named = 0;
 
 		for (size_t h = 0; h < c->n_holders; h++) {
 			const struct rsk_claim *m = rsk_claims_at(c, i, h);
@@ -298,10 +307,11 @@ bool rsk_claims_validate(const struct rsk_claims *c)
 			if (__builtin_add_overflow(claimed, claim_of(m), &claimed))
 				claimed = UINT64_MAX;
 			covered += smaller(m->used, sure_of(m));
+			unsure += claim_of(m) - sure_of(m);
 			named += m->used;
 		}
 		if (claimed != c->rnics[i].claimed || covered != c->rnics[i].covered ||
-		    named != c->rnics[i].named)
+		    unsure != c->rnics[i].unsure || named != c->rnics[i].named)
 			return false;
 	}
 	return true;

@@ -12,11 +12,12 @@
  *	           else what is in a claim
  *	covered    sum over all h of the smaller of use and claim, without what of the claim is not
  *	           sure: what is being published etcd may still give to others
- *	kept       the larger of what is offered and the sum of the claims, less what is covered
+ *	kept       the larger of what is offered, with all that is not sure, and the sum of the claims;
+ *	           less what is covered
  *
- * A session that no claim covers takes place if another one would fit beside all that is kept. So
- * whatever etcd gives to whom at any time, all that is claimed fits in the limit together with all
- * that is in use without a claim.
+ * A session that a quota covers takes place in any case. Another one does if it fits beside all that
+ * is kept then. So whatever etcd gives to whom at any time, what is in use, and what may come to use
+ * by quotas, fits in the limit (test/model/ledger.pml).
  *
  * Pure: no clock, no sockets. One thread.
  */
@@ -61,8 +62,8 @@ struct rsk_claims_rnic {
 	char *name;	  /* owned */
 	uint32_t account; /* in the ledger; RSK_CLAIMS_NONE: there is none of that name */
 	uint64_t offered;
-	uint64_t claimed, covered; /* sums over the claims */
-	uint64_t named;		   /* sum of what holders use */
+	uint64_t claimed, covered, unsure; /* sums over the claims */
+	uint64_t named;			   /* sum of what holders use */
 };
 
 struct rsk_claims_address;
@@ -89,9 +90,12 @@ void rsk_claims_book(struct rsk_claims *c, uint32_t account, uint8_t ipv,
 		     const uint8_t cp_ip[static 16], int by);
 /* How many sessions are to be kept free for claims at that RNIC. */
 uint64_t rsk_claims_kept(const struct rsk_claims *c, uint32_t account);
-/* True if a claim of that CP's host covers one more session. */
-bool rsk_claims_covers(const struct rsk_claims *c, uint32_t account, uint8_t ipv,
-		       const uint8_t cp_ip[static 16]);
+/*
+ * How many sessions are to be kept free beside one more with that CP, NULL: with nobody that has a
+ * claim; 0 if a quota of the CP's host covers it.
+ */
+uint64_t rsk_claims_kept_beside(const struct rsk_claims *c, uint32_t account, uint8_t ipv,
+				const uint8_t *cp_ip);
 
 /* ---- what this node is to offer ---- */
 

@@ -272,15 +272,15 @@ static bool over(uint64_t need, uint64_t booked, uint64_t most)
 	return booked > most || need > most - booked;
 }
 
-/* A session that a claim covers has its place among what is kept. */
+/* A session that a quota covers has its place among what is kept. */
 static bool is_kept(const struct rsk_ledger *l, uint32_t rnic, uint8_t ipv, const uint8_t *cp_ip)
 {
 	const struct rsk_ledger_account *r = &l->accounts[rnic];
 
-	if (!l->claims.n_rnics || r->sessions_max == UINT64_MAX ||
-	    (cp_ip && rsk_claims_covers(&l->claims, rnic, ipv, cp_ip)))
+	if (!l->claims.n_rnics || r->sessions_max == UINT64_MAX)
 		return false;
-	return over(rsk_claims_kept(&l->claims, rnic), r->sessions + 1, r->sessions_max);
+	return over(rsk_claims_kept_beside(&l->claims, rnic, ipv, cp_ip), r->sessions + 1,
+		    r->sessions_max);
 }
 
 enum rsk_ledger_lack rsk_ledger_lacks_for(const struct rsk_ledger *l, uint32_t port, uint32_t need,

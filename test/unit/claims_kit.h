@@ -45,11 +45,12 @@ static inline void claims_book(struct rsk_claims *c, uint8_t host, int by)
 	cr_assert(rsk_claims_validate(c));
 }
 
-static inline bool claims_covers(const struct rsk_claims *c, uint8_t host)
+/* What is kept free beside one more session of that host. */
+static inline uint64_t claims_beside(const struct rsk_claims *c, uint8_t host)
 {
 	const uint8_t ip[16] = { 10, 0, 0, host };
 
-	return rsk_claims_covers(c, 7, 4, ip);
+	return rsk_claims_kept_beside(c, 7, 4, ip);
 }
 
 #endif

@@ -73,17 +73,21 @@ Test(quota, what_is_not_sure)
 
 	claims_set(&c, 0, &one, 1);
 	cr_assert_eq(rsk_claims_kept(&c, 7), 4);
-	for (int i = 0; i < 3; i++) {
-		cr_assert_eq(claims_covers(&c, 0), i < 2);
-		claims_book(&c, 0, 1);
-	}
+	cr_assert_eq(claims_beside(&c, 0), 0, "a quota");
+	claims_book(&c, 0, 1);
+	cr_assert_eq(claims_beside(&c, 0), 2, "it would be one of the three that are kept");
+	claims_book(&c, 0, 1);
+	cr_assert_eq(claims_beside(&c, 0), 2, "all of the two that are kept");
+	claims_book(&c, 0, 1);
 	cr_assert_eq(rsk_claims_kept(&c, 7), 2, "the third one is beside the claim");
 	claims_book(&c, 0, -1);
 	cr_assert_eq(rsk_claims_kept(&c, 7), 2);
 	claims_book(&c, 0, -1);
 	cr_assert_eq(rsk_claims_kept(&c, 7), 3);
 	claims_set(&c, 0, &wrong, 1);
-	cr_assert(!claims_covers(&c, 0) && rsk_claims_kept(&c, 7) == 1, "no more than that");
+	cr_assert_eq(claims_beside(&c, 0), 1, "no more than that");
+	claims_set(&c, 4, &one, 1);
+	cr_assert_eq(rsk_claims_kept(&c, 7), 6, "etcd may give all of the offer to others before");
 	rsk_claims_fini(&c);
 }
 
@@ -100,7 +104,7 @@ Test(quota, what_is_kept)
 	cr_assert_eq(rsk_claims_kept(&c, 7), 7, "what is offered");
 	cr_assert_eq(rsk_claims_kept(&c, 8), 0, "another RNIC");
 	for (int i = 0; i < 3; i++) {
-		cr_assert_eq(claims_covers(&c, 0), i < 2);
+		cr_assert_eq(claims_beside(&c, 0), i < 2 ? 0 : 5);
 		claims_book(&c, 0, 1);
 	}
 	cr_assert_eq(rsk_claims_kept(&c, 7), 5, "less what is covered");
@@ -111,7 +115,8 @@ Test(quota, what_is_kept)
 	cr_assert_eq(rsk_claims_kept(&c, 7), 4, "the one beyond the claim");
 	claims_book(&c, 0, -1);
 	cr_assert_eq(rsk_claims_kept(&c, 7), 5);
-	cr_assert(!rsk_claims_covers(&c, 7, 6, six), "the same bytes as an IPv6 address");
+	cr_assert_eq(rsk_claims_kept_beside(&c, 7, 4, NULL), 5);
+	cr_assert_eq(rsk_claims_kept_beside(&c, 7, 6, six), 5, "the same bytes as an IPv6 address");
 	claims_set(&c, 2, two, 2);
 	cr_assert_eq(rsk_claims_kept(&c, 7), 5, "more is claimed than offered");
 	rsk_claims_fini(&c);

@@ -269,9 +269,7 @@ static void begin(struct world *w, int i)
 {
 	struct host *h = &w->host[i];
 	bool by_quota = rsk_quota_has_room(&h->q, w->now, h->until_ns) && h->used < h->q.held;
-	bool fits = booked(w) < w->max &&
-		    (claims_covers(&w->claims, (uint8_t)i) ||
-		     booked(w) + 1 + rsk_claims_kept(&w->claims, 7) <= w->max);
+	bool fits = booked(w) + 1 + claims_beside(&w->claims, (uint8_t)i) <= w->max;
 
 	cr_assert(!by_quota || fits, "what is held is refused");
 	if (fits) {
