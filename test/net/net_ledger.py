@@ -326,7 +326,7 @@ def a_host_ends_before_its_use_is_told(t):
 
 @case(timeout=90)
 def an_owner_is_killed_and_comes_back(t):
-    """Its offer goes with its entry, and its holders give back what they hold. If it is back before
+    """Its offer goes with its entry, and its holders give back what they do not use. If it is back before
     that, it keeps free what they hold, and what its former run has offered.
     """
     etcd, o, a, _ = lab(t, sessions=64)
@@ -353,7 +353,11 @@ def an_owner_is_killed_and_comes_back(t):
     second.flow()
     t.kill(o.daemon)
     t.until(lambda: "host1/rnic0" not in entries(etcd, "capacity"), 4 * LEASE_S, "its offer to go")
-    t.until(lambda: quotas(etcd, o) == {}, 10, "the quotas to be given back")
+    t.until(lambda: quotas(etcd, o) == {"host2": 2}, 10, "what is not in use to be given back")
+    t.until(lambda: remote(a, o)["quota"] == 2, 10, "the holder to know it")
+    for s in (first, second):
+        s.client.close()
+    t.until(lambda: quotas(etcd, o) == {}, 10, "all of it to be given back")
     t.until(lambda: not remote(a, o) or remote(a, o)["quota"] == 0, 10, "the holder to know it")
     auditor.end()
 

@@ -228,7 +228,10 @@ static bool is_same_place(const struct rsk_quota_addresses *a, const struct rsk_
 	return a->n == b->n && memcmp(a->ips, b->ips, a->n * sizeof(a->ips[0])) == 0;
 }
 
-/* Where the owner takes no sessions, none are held ahead of need. */
+/*
+ * Where the owner takes no sessions, or is gone, none are held ahead of need. What is in use stays,
+ * since an offer that comes back may not have it as published yet.
+ */
 static uint64_t wanted(const struct rsk_quota_remote *r, const struct rsk_quota_capacity *offer,
 		       bool is_offered, uint64_t now)
 {
@@ -236,8 +239,6 @@ static uint64_t wanted(const struct rsk_quota_remote *r, const struct rsk_quota_
 
 	if (is_offered && takes)
 		return rsk_quota_wanted(&r->q, offer->sessions, now);
-	if (!is_offered)
-		return 0;
 	return r->q.used < r->q.held ? r->q.used : r->q.held;
 }
 
@@ -260,7 +261,9 @@ static void decide(struct rsk_quota_take *t, struct rsk_quota_remote *r, const s
 		   uint64_t read)
 {
 	bool is_ours = f->own_revision && f->own_lease == t->lease->lease;
-	uint64_t now = rsk_quota_now_ns(), want, grant, left = 0;
+	uint64_t now = rsk_quota_now_ns(), want, grant, former, left = 0;
+	/* It may have been published late, and what is beyond our use be another's by now. */
+	uint64_t ours = f->own_published < r->q.used ? f->own_published : r->q.used;
 	bool is_behind = f->offer_revision != (r->is_readable ? r->revision : 0);
 
 	see(r, is_ours ? f->own.sessions : 0, now);
@@ -268,8 +271,12 @@ static void decide(struct rsk_quota_take *t, struct rsk_quota_remote *r, const s
 	r->looked_ns = now;
 	want = wanted(r, &f->offer, f->offer_revision != 0, now);
 	if (!f->is_unclear)
-		left = rsk_quota_available(f->offer.sessions, f->own_published, f->others, f->n);
+		left = rsk_quota_available(f->offer.sessions, ours, f->others, f->n);
 	grant = rsk_quota_grant(&r->q, want, left);
+	/* What is in use of a former lease's quota may not be published either. */
+	former = f->own.sessions < r->q.used ? f->own.sessions : r->q.used;
+	if (!is_ours && grant < former)
+		grant = former;
 	/* While the watch is behind, this RNIC seems to be due all the time. */
 	if (want > grant || r->unsure_until_ns || (is_behind && grant == r->q.held)) {
 		t->count.shortages += want > grant;
