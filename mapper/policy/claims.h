@@ -12,12 +12,12 @@
  *	           else what is in a claim
  *	covered    sum over all h of the smaller of use and claim, without what of the claim is not
  *	           sure: what is being published etcd may still give to others
- *	kept       the larger of what is offered, with all that is not sure, and the sum of the claims;
- *	           less what is covered
+ *	kept       the larger of what is offered, with all that is not sure, and the sum of the
+ *	           claims; less what is covered
  *
- * A session that a quota covers takes place in any case. Another one does if it fits beside all that
- * is kept then. So whatever etcd gives to whom at any time, what is in use, and what may come to use
- * by quotas, fits in the limit (test/model/ledger.pml).
+ * A session that a quota covers takes place in any case. Another one does if it fits beside all
+ * that is kept then. So whatever etcd gives to whom at any time, what is in use, and what may come
+ * to use by quotas, fits in the limit (test/model/ledger.pml).
  *
  * Pure: no clock, no sockets. One thread.
  */

@@ -326,8 +326,8 @@ def a_host_ends_before_its_use_is_told(t):
 
 @case(timeout=90)
 def an_owner_is_killed_and_comes_back(t):
-    """Its offer goes with its entry, and its holders give back what they do not use. If it is back before
-    that, it keeps free what they hold, and what its former run has offered.
+    """Its offer goes with its entry, and its holders give back what they do not use. If it is back
+    before that, it keeps free what they hold, and what its former run has offered.
     """
     etcd, o, a, _ = lab(t, sessions=64)
     auditor = Auditor(t, etcd, {"host1/rnic0": 64})

@@ -45,8 +45,8 @@ void rsk_quotas_close(struct rsk_quotas *q);
 /*
  * At an orderly end: gives the quotas back, so that others need not wait for the end of the lease.
  * Only if what is in use of them was published, as far as is known: streams go on without the
- * daemon. True: @left is called, in some 200 ms at the latest. False: they stay until the end of the
- * lease.
+ * daemon. True: @left is called, in some 200 ms at the latest. False: they stay until the end of
+ * the lease.
  */
 bool rsk_quotas_leave(struct rsk_quotas *q, void (*left)(void *ctx), void *ctx);
 
