@@ -290,6 +290,24 @@ bool rsk_ifaces_carry(const struct rsk_ifaces *l, const struct rsk_pm_addr *ip)
 	return false;
 }
 
+size_t rsk_ifaces_links_of(const struct rsk_ifaces *l, const struct rsk_pm_addr *ip, int *out,
+			   size_t most)
+{
+	size_t n = 0;
+
+	for (const struct rsk_iface *k = l->links; k; k = k->hh.next) {
+		const struct place at = place_of(ip, k->index);
+
+		if (!k->up || !find_address(l, &at))
+			continue;
+		if (k->loopback)
+			return 0;
+		if (n < most)
+			out[n++] = k->index;
+	}
+	return n;
+}
+
 void rsk_ifaces_each(const struct rsk_ifaces *l,
 		     void (*each)(void *ctx, const char *link, const struct rsk_pm_addr *ip),
 		     void *ctx)

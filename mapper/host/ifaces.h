@@ -48,6 +48,14 @@ int rsk_ifaces_take(struct rsk_ifaces *l, const void *messages, size_t bytes, ui
 bool rsk_ifaces_carry(const struct rsk_ifaces *l, const struct rsk_pm_addr *ip);
 
 /*
+ * Stores the indexes of the links that have this address and can be used now, @most at the most.
+ * Returns how many; 0 also if one of them is loopback, since packets do not leave by that. The
+ * address's port is ignored.
+ */
+size_t rsk_ifaces_links_of(const struct rsk_ifaces *l, const struct rsk_pm_addr *ip, int *out,
+			   size_t most);
+
+/*
  * Calls @each for every address of the links that can be used now, with the link's name; link-local
  * IPv6 addresses (fe80::/10) and those of loopback are left out. In no order.
  */

@@ -29,6 +29,9 @@ struct rsk_decision {
 	bool overloaded, load_over;
 	int week_minute; /* or negative: not known; the same for the next three */
 	double transactions, rtt_ns, stream_bytes;
+	/* Of rsk_pma_routes(); NULL: routes are not asked. */
+	int (*routes_lead)(void *ctx, const struct rsk_pm_addr *from, const struct rsk_pm_addr *to);
+	void *routes_ctx;
 	void (*say)(void *ctx, const char *line); /* NULL: explanations are not wanted */
 	void *ctx;
 };

@@ -236,6 +236,8 @@ static bool begin(struct rsk_pma *a, const struct rsk_pma_question *q, struct rs
 	d->overloaded = a->overloaded && !q->elsewhere;
 	d->load_over = a->load_over;
 	d->week_minute = a->week_minute;
+	d->routes_lead = a->routes_lead;
+	d->routes_ctx = a->routes_ctx;
 	d->rtt_ns = q->rtt_us ? q->rtt_us * 1e3 : RSK_NOT_MEASURED;
 	if (d->say)
 		RSK_SAY(d, "question: %s side, from CP %s to AP %s, service port %u, %s",

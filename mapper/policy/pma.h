@@ -244,6 +244,17 @@ void rsk_pma_attach(struct rsk_pma *a,
 		    struct rsk_bus (*bus_of)(void *ctx, const struct rsk_pm_addr *ip), void *ctx);
 
 /*
+ * Sets who knows whether this node's routes lead from an address of one of its ports to a target,
+ * by the link that has the address; @from NULL: from whatever address of this host, by whatever
+ * link. @lead returns 1, or 0 if they do not, or a value less than 0 if it does not know. It is
+ * asked in decisions, so it may not block. NULL: nobody knows.
+ */
+void rsk_pma_routes(struct rsk_pma *a,
+		    int (*lead)(void *ctx, const struct rsk_pm_addr *from,
+				const struct rsk_pm_addr *to),
+		    void *ctx);
+
+/*
  * Sets the minute of the week since Monday 0:00, by the wall clock; any other value: not known, and
  * no condition on the time holds. It may jump: no state depends on it.
  */

@@ -34,6 +34,9 @@ struct rsk_pma {
 	bool load_over, service_below, overloaded;
 	int week_minute;       /* -1: not known */
 	uint64_t period_at_ns; /* end of the last period of the services' levels; 0: none yet */
+	/* Of rsk_pma_routes(); NULL: routes are not asked. */
+	int (*routes_lead)(void *ctx, const struct rsk_pm_addr *from, const struct rsk_pm_addr *to);
+	void *routes_ctx;
 	uint32_t qos_changes;
 	uint64_t events[RSK_PMA_EVENTS];
 	void (*happened)(void *ctx, enum rsk_pma_event event, const char *name); /* or NULL */

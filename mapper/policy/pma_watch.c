@@ -148,6 +148,15 @@ void rsk_pma_bus_set(struct rsk_pma *a, uint32_t rnic, const struct rsk_bus *bus
 	}
 }
 
+void rsk_pma_routes(struct rsk_pma *a,
+		    int (*lead)(void *ctx, const struct rsk_pm_addr *from,
+				const struct rsk_pm_addr *to),
+		    void *ctx)
+{
+	a->routes_lead = lead;
+	a->routes_ctx = ctx;
+}
+
 /* ---- overload ---- */
 
 static bool is_over(double load, double limit, bool is)

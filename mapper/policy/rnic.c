@@ -12,6 +12,7 @@ enum out {
 	NO_ADDRESS,
 	NO_WAY,
 	NO_WAY_REPORTED,
+	NO_ROUTE,
 	OTHER_GROUP,
 	OTHER_CLASS,
 	DOWN,
@@ -25,6 +26,7 @@ static const char *const out_words[] = {
 	[NO_ADDRESS] = "it has no address of this family",
 	[NO_WAY] = "it does not reach the peer",
 	[NO_WAY_REPORTED] = "its node reports that it does not reach the peer",
+	[NO_ROUTE] = "this host has no route to the peer by it",
 	[OTHER_GROUP] = "it is not in the rule's group",
 	[OTHER_CLASS] = "it is for sessions of the other class",
 	[DOWN] = "it is down",
@@ -52,7 +54,102 @@ static const struct rsk_conf_rnic *rnic_of(const struct rsk_decision *d, uint32_
 	return &d->conf->rnics[d->conf->ports[port].rnic];
 }
 
-void rsk_rnic_candidates(const struct rsk_decision *d, struct rsk_rnic_set *out)
+const uint8_t *rsk_rnic_ip(const struct rsk_decision *d, uint32_t port)
+{
+	const struct rsk_conf_port *p = &d->conf->ports[port];
+	const uint8_t *first = NULL;
+
+	for (size_t i = 0; i < p->n_ips; i++) {
+		if (p->ips[i].ipv != d->q->ipv)
+			continue;
+		if (memcmp(p->ips[i].ip, d->q->placed ? d->q->at_ip : d->local, 16) == 0)
+			return p->ips[i].ip;
+		if (!first)
+			first = p->ips[i].ip;
+	}
+	return first;
+}
+
+/* True if it is of this node. */
+static bool is_ours(const struct rsk_decision *d, uint32_t port)
+{
+	return rnic_of(d, port)->node == d->conf->own_node;
+}
+
+/* ---- routes ---- */
+
+/* As rsk_pma_routes(); @port RSK_CONF_NONE: from whatever address, by whatever link. */
+static int leads_to(const struct rsk_decision *d, uint32_t port, const uint8_t to[static 16])
+{
+	struct rsk_pm_addr from = { .ipv = d->q->ipv }, target = { .ipv = d->q->ipv };
+	const uint8_t *ip = port == RSK_CONF_NONE ? NULL : rsk_rnic_ip(d, port);
+
+	if (port != RSK_CONF_NONE && !ip)
+		return 0; /* it has no address of the family */
+	if (ip)
+		memcpy(from.ip, ip, 16);
+	memcpy(target.ip, to, 16);
+	return d->routes_lead(d->routes_ctx, ip ? &from : NULL, &target);
+}
+
+/*
+ * Whether the kernel's routes lead to the peer. An aggregate's own address need not be in any
+ * network: it is enough that one of its ports is reached.
+ */
+static int leads(const struct rsk_decision *d, uint32_t port)
+{
+	const struct rsk_conf *c = d->conf;
+	int best = leads_to(d, port, d->peer), one;
+	uint32_t number;
+
+	if (best > 0 || rsk_conf_owner_of(c, d->q->ipv, d->peer, &number) != RSK_CONF_AGGREGATES)
+		return best;
+	for (size_t i = 0; i < c->aggregates[number].n_ports; i++) {
+		const struct rsk_conf_port *p = &c->ports[c->aggregates[number].ports[i]];
+
+		for (size_t k = 0; k < p->n_ips; k++) {
+			one = p->ips[k].ipv == d->q->ipv ? leads_to(d, port, p->ips[k].ip) : 0;
+			if (one > 0)
+				return one;
+			best = one ? one : best;
+		}
+	}
+	return best;
+}
+
+/*
+ * Whether the kernel's routes say by which ports of this node the peer is reached. They do not if
+ * another host resolves its address (ask-first), or if they lead there, but by none of the ports:
+ * then the fabric is another network than that of the connection, and the AP names its address
+ * there.
+ */
+static bool is_by_routes(const struct rsk_decision *d)
+{
+	const struct rsk_conf *c = d->conf;
+	const struct rsk_conf_node *node = &c->nodes[c->own_node];
+
+	if (!d->routes_lead || d->q->side != RSK_PMA_CP)
+		return false;
+	for (size_t i = 0; i < c->daemon.n_ask_first; i++)
+		if (rsk_conf_within(&c->daemon.ask_first[i], d->q->ipv, d->peer))
+			return false;
+	for (size_t i = 0; i < node->n_ports; i++)
+		if (leads(d, node->ports[i]) > 0)
+			return true;
+	return leads(d, RSK_CONF_NONE) == 0;
+}
+
+/*
+ * A port that is down has no routes; it would reach the peer if it were up, so it counts as failed,
+ * and a spare stands in for it. A configured reach counts instead of routes.
+ */
+static bool has_route(const struct rsk_decision *d, const struct rsk_rnic_set *set, uint32_t port)
+{
+	return !set->by_routes || d->conf->ports[port].n_reach || !is_ours(d, port) ||
+	       rsk_ledger_state(account(d, port)) == RSK_PMA_DOWN || leads(d, port) != 0;
+}
+
+static void candidates(const struct rsk_decision *d, struct rsk_rnic_set *out)
 {
 	const struct rsk_conf *c = d->conf;
 	const struct rsk_conf_node *node = &c->nodes[c->own_node];
@@ -84,20 +181,14 @@ void rsk_rnic_candidates(const struct rsk_decision *d, struct rsk_rnic_set *out)
 	out->n = node->n_ports;
 }
 
-const uint8_t *rsk_rnic_ip(const struct rsk_decision *d, uint32_t port)
+void rsk_rnic_candidates(const struct rsk_decision *d, struct rsk_rnic_set *out)
 {
-	const struct rsk_conf_port *p = &d->conf->ports[port];
-	const uint8_t *first = NULL;
+	bool ours = false;
 
-	for (size_t i = 0; i < p->n_ips; i++) {
-		if (p->ips[i].ipv != d->q->ipv)
-			continue;
-		if (memcmp(p->ips[i].ip, d->q->placed ? d->q->at_ip : d->local, 16) == 0)
-			return p->ips[i].ip;
-		if (!first)
-			first = p->ips[i].ip;
-	}
-	return first;
+	candidates(d, out);
+	for (size_t i = 0; i < out->n; i++)
+		ours |= is_ours(d, out->ports[i]);
+	out->by_routes = ours && is_by_routes(d);
 }
 
 double rsk_rnic_load(const struct rsk_decision *d, uint32_t port)
@@ -135,8 +226,8 @@ static enum rsk_conf_qos class_of(unsigned int priority)
 }
 
 /* Checks the port's properties, except its state and its role as a spare. */
-static enum out fitting(const struct rsk_decision *d, const struct rsk_conf_rule *rule,
-			unsigned int priority, uint32_t port)
+static enum out fitting(const struct rsk_decision *d, const struct rsk_rnic_set *set,
+			const struct rsk_conf_rule *rule, unsigned int priority, uint32_t port)
 {
 	const struct rsk_conf_rnic *r = rnic_of(d, port);
 	const struct rsk_conf_port *p = &d->conf->ports[port];
@@ -153,7 +244,7 @@ static enum out fitting(const struct rsk_decision *d, const struct rsk_conf_rule
 	if ((r->qos != RSK_CONF_QOS_ANY && r->qos != class_of(priority)) ||
 	    (reported != RSK_CONF_QOS_ANY && reported != class_of(priority)))
 		return OTHER_CLASS;
-	return IN;
+	return has_route(d, set, port) ? IN : NO_ROUTE;
 }
 
 static enum out state_of(const struct rsk_decision *d, uint32_t port)
@@ -179,7 +270,7 @@ static size_t failed(const struct rsk_decision *d, const struct rsk_rnic_set *se
 
 	for (size_t i = 0; i < set->n; i++)
 		n += !is_spare(d, set->ports[i]) && state_of(d, set->ports[i]) != IN &&
-		     fitting(d, rule, priority, set->ports[i]) == IN;
+		     fitting(d, set, rule, priority, set->ports[i]) == IN;
 	return n;
 }
 
@@ -196,7 +287,7 @@ static size_t rank(const struct rsk_decision *d, const struct rsk_rnic_set *set,
 		if (is_spare(d, set->ports[i]) &&
 		    (r->order < order || (r->order == order && i < at)))
 			n += state_of(d, set->ports[i]) == IN &&
-			     fitting(d, rule, priority, set->ports[i]) == IN;
+			     fitting(d, set, rule, priority, set->ports[i]) == IN;
 	}
 	return n;
 }
@@ -221,7 +312,7 @@ static uint32_t distance(const struct rsk_decision *d, uint32_t near, uint32_t p
 /* True if it is on this node and this node is overloaded. */
 static bool is_on_overloaded(const struct rsk_decision *d, uint32_t port)
 {
-	return d->overloaded && rnic_of(d, port)->node == d->conf->own_node;
+	return d->overloaded && is_ours(d, port);
 }
 
 /*
@@ -342,7 +433,7 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 	size_t stand_in = d->service->high_availability ? failed(d, set, rule, priority) : 0;
 	bool only_own = set->fixed && !is_spare(d, set->own) && state_of(d, set->own) == IN &&
 			!account(d, set->own)->overloaded &&
-			fitting(d, rule, priority, set->own) == IN;
+			fitting(d, set, rule, priority, set->own) == IN;
 	enum rsk_pma_verdict best = RSK_PMA_NO_DEVICE, one;
 	struct merit merit, least = { 0 };
 	bool beats;
@@ -352,7 +443,7 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 		near = set->own;
 	for (size_t i = 0; i < set->n; i++) {
 		uint32_t p = set->ports[i];
-		enum out out = fitting(d, rule, priority, p);
+		enum out out = fitting(d, set, rule, priority, p);
 
 		if (out == IN)
 			out = state_of(d, p);

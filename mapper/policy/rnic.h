@@ -2,7 +2,8 @@
 /*
  * rnic.h - selects the port of an RNIC for a session. Called by pma.c.
  *
- * Outbound (CP): the candidates are the ports of the CP's node that reach the AP. Inbound (AP): the
+ * Outbound (CP): the candidates are the ports of the CP's node that reach the AP: by the configured
+ * prefixes, or else by the routes of this node's kernel. Inbound (AP): the
  * port that owns the address is taken while it can be used at all and is not overloaded; otherwise,
  * and for an aggregate address, policy chooses. Excluded are ports that have no address of the
  * family, do not reach the peer, are not in the rule's group or of the session's class, are down or
@@ -29,6 +30,8 @@ struct rsk_rnic_set {
 	uint32_t own;  /* the port that owns the address, or RSK_CONF_NONE */
 	bool fixed;    /* only that one may be taken */
 	bool in_order; /* in the order of the aggregate's list */
+	/* Outbound: a port of this node reaches the peer only by a route of the kernel */
+	bool by_routes;
 };
 
 void rsk_rnic_candidates(const struct rsk_decision *d, struct rsk_rnic_set *out);

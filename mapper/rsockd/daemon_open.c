@@ -317,6 +317,7 @@ static int open_devices(struct rsk_daemon *d, int *watched)
 	int rc;
 
 	*watched = rsk_hotplug_open(&d->plug, d->base, on_hotplug, d);
+	rsk_route_socket_open(&d->routes, &d->plug.links);
 	rc = rsk_devices_open(&d->devices, d->base, &d->plug.links, on_devices, d);
 	if (rc < 0 && rc != -ENOMEM)
 		fprintf(stderr, "rsockd: the kernel's word of RDMA devices is not heard: %s\n",
@@ -396,6 +397,7 @@ void rsk_daemon_close(struct rsk_daemon *d)
 	rsk_load_close(&d->load);
 	rsk_traffic_close(&d->traffic);
 	rsk_devices_close(&d->devices);
+	rsk_route_socket_close(&d->routes);
 	rsk_hotplug_close(&d->plug);
 	rsk_udp_fini(&d->serve);
 	rsk_udp_fini(&d->ask);

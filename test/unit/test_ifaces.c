@@ -86,6 +86,35 @@ static bool carry(const struct rsk_ifaces *l, const char *text)
 	return rsk_ifaces_carry(l, &ip);
 }
 
+Test(ifaces, links_of_an_address)
+{
+	struct rsk_ifaces l = { 0 };
+	struct rsk_pm_addr ip = ip_of("10.1.0.1"), own = ip_of("10.1.0.9");
+	int at[2] = { 0 };
+
+	rsk_ifaces_begin(&l);
+	put_link(RTM_NEWLINK, 1, WORKS | IFF_LOOPBACK, AF_UNSPEC);
+	put_link(RTM_NEWLINK, 2, WORKS, AF_UNSPEC);
+	put_link(RTM_NEWLINK, 3, IFF_UP, AF_UNSPEC);
+	put_link(RTM_NEWLINK, 4, WORKS, AF_UNSPEC);
+	put_link(RTM_NEWLINK, 5, WORKS, AF_UNSPEC);
+	put_address(RTM_NEWADDR, 2, "10.1.0.1", NULL, 0);
+	put_address(RTM_NEWADDR, 3, "10.1.0.1", NULL, 0);
+	put_address(RTM_NEWADDR, 2, "10.1.0.9", NULL, 0);
+	put_address(RTM_NEWADDR, 1, "10.1.0.9", NULL, 0);
+	cr_assert_eq(take(&l), RSK_IFACES_CHANGED);
+	ip.port = 80;
+	cr_assert(rsk_ifaces_links_of(&l, &ip, at, 2) == 1 && at[0] == 2, "one has no carrier");
+	cr_assert_eq(rsk_ifaces_links_of(&l, &own, at, 2), 0, "it is on the loopback device, too");
+	own.ip[3] = 8;
+	cr_assert_eq(rsk_ifaces_links_of(&l, &own, at, 2), 0, "it is on no link");
+	put_address(RTM_NEWADDR, 4, "10.1.0.1", NULL, 0);
+	put_address(RTM_NEWADDR, 5, "10.1.0.1", NULL, 0);
+	cr_assert_eq(take(&l), RSK_IFACES_CHANGED);
+	cr_assert(rsk_ifaces_links_of(&l, &ip, at, 2) == 2 && at[0] != at[1]);
+	rsk_ifaces_fini(&l);
+}
+
 Test(ifaces, an_address_on_a_link_that_works)
 {
 	struct rsk_ifaces l = { 0 };

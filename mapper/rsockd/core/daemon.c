@@ -50,6 +50,7 @@ void rsk_daemon_devices(struct rsk_daemon *d)
 	rsk_pma_hotplug(d->pma, d->settings.watch_devices ? absence : NULL, d);
 	rsk_pma_soft(d->pma, rsk_devices_soft, &d->devices);
 	rsk_pma_attach(d->pma, rsk_devices_bus, &d->devices);
+	rsk_pma_routes(d->pma, rsk_route_socket_leads, &d->routes);
 	rsk_traffic_check(&d->traffic);
 	if (d->local.agent)
 		rsk_port_tables_check(&d->local.port_tables);

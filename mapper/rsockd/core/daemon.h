@@ -23,6 +23,7 @@
 #include "pma_serve.h"
 #include "pmsp.h"
 #include "quotas.h"
+#include "route_socket.h"
 #include "hotplug.h"
 #include "ports.h"
 #include "state.h"
@@ -63,6 +64,7 @@ struct rsk_daemon {
 	struct rsk_local local;
 	struct rsk_hotplug plug;
 	struct rsk_devices devices;
+	struct rsk_route_socket routes;
 	struct rsk_traffic traffic;
 	struct evhttp *control, *metrics;
 	struct rsk_guests *control_guests, *metrics_guests;
@@ -97,8 +99,8 @@ void rsk_daemon_leave(struct rsk_daemon *d);
 int rsk_daemon_reload(struct rsk_daemon *d, char *error, size_t n);
 
 /*
- * Tells policy which devices are present and which are software devices, updates the port tables,
- * and selects the ports whose traffic is measured.
+ * Tells policy which devices are present, which are software devices, and whom to ask for routes;
+ * updates the port tables, and selects the ports whose traffic is measured.
  */
 void rsk_daemon_devices(struct rsk_daemon *d);
 /*

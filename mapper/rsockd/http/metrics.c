@@ -302,6 +302,9 @@ void rsk_metrics_write(struct rsk_daemon *d, struct evbuffer *out)
 #define PUT(name, text) counter(out, "hotplug_" #name, text, d->plug.count.name);
 	RSK_HOTPLUG_COUNTERS(PUT)
 #undef PUT
+#define PUT(name, text) counter(out, "routes_" #name, text, d->routes.count.name);
+	RSK_ROUTE_SOCKET_COUNTERS(PUT)
+#undef PUT
 	rsk_events_write(d->pma, out);
 	counter(out, "state_writes", "times that the state file was written", d->state.writes);
 	counter(out, "state_failures", "times that it could not be written", d->state.failures);
