@@ -74,10 +74,10 @@ def asyncio_echo(t):
 
 @case(60)
 def asyncio_both(t):
-    # Each client writes as much as it can before it reads. Much of it goes into the kernel's buffers
-    # before the ends are paired, so each stream carries more than these hold; and a ring that is not
-    # read makes the sender fall back to them again. How much is left for the rings depends on the
-    # scheduler.
+    # Each client writes as much as it can before it reads. Much of it goes into the kernel's
+    # buffers before the ends are paired, so each stream carries more than these hold; and a ring
+    # that is not read makes the sender fall back to them again. How much is left for the rings
+    # depends on the scheduler.
     echo(t, "asyncio", program="asyncio_client.py", clients=3, kilobytes=14_000, share=0.02,
          streams=3)
 

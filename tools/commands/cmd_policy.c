@@ -118,7 +118,8 @@ static int show(const struct asked *q)
 	{
 		const char *why = json_string_value(json_object_get(device, "why_down"));
 
-		printf("%-16s %-16s %-9s %9lld %9lld %9lld %9lld %9.2f %9.2f %9.2f %9.2f %5lld  %s\n",
+		printf("%-16s %-16s %-9s %9lld %9lld %9lld %9lld "
+		       "%9.2f %9.2f %9.2f %9.2f %5lld  %s\n",
 		       json_string_value(json_object_get(device, "name")),
 		       json_string_value(json_object_get(device, "node")),
 		       json_string_value(json_object_get(device, "state")),
