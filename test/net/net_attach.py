@@ -14,6 +14,7 @@ from netlab import Lab, ip
 import pm
 
 BUS = f"devices/{REAL}/infiniband/mlx5_0/device"
+OTHER = "pci0000:00/0000:00:03.0"
 SECOND = "10.77.1.1"
 
 
@@ -40,12 +41,13 @@ def near_the_processors(t):
     tree = Tree(t)
     a, b = Lab(t, 2).hosts
     attached(tree, a)
+    tree.add(a, OTHER, "mlx5_1", "rn0")
     ip("-n", a.ns, "link", "add", "rn0", "type", "veth", "peer", "name", "far0")
     for link in ("rn0", "far0"):
         ip("-n", a.ns, "link", "set", link, "up")
     ip("-n", a.ns, "address", "add", f"{SECOND}/24", "dev", "rn0")
     a.start(**asking(a, rnics=[{"name": "rnic0", "addresses": [a.ip]},
-                               {"name": "near", "addresses": [SECOND]}]))
+                               {"name": "near", "addresses": [SECOND], "reach": [f"{b.ip}/32"]}]))
     b.start(**serves(b))
     t.equal((shown(a), a.device("near")["numa_node"]), ((28807, 1), -1), "as /sys shows them")
     c = Connection(a, b)
