@@ -86,6 +86,9 @@ int rsk_daemon_open_cluster(struct rsk_daemon *d, char *error, size_t n)
 
 /* ---- the end ---- */
 
+/* Twice what a call of it may take */
+static const struct timeval leave_most = { .tv_usec = 400000 };
+
 static void end_loop(void *ctx)
 {
 	struct rsk_daemon *d = ctx;
@@ -108,8 +111,11 @@ void rsk_daemon_leave(struct rsk_daemon *d)
 	if (!d->leaving && d->cluster) {
 		d->leaving += d->quotas && rsk_quotas_leave(d->quotas, on_left, d);
 		d->leaving += rsk_member_leave(&d->cluster->member, on_left, d);
-		if (d->leaving)
+		if (d->leaving) {
+			/* A call that waits for another one's token may take longer. */
+			event_base_loopexit(d->base, &leave_most);
 			return;
+		}
 	}
 	end_loop(d);
 }

@@ -154,7 +154,8 @@ bool rsk_quotas_begin(struct rsk_quotas *q, uint8_t ipv, const uint8_t cp_ip[sta
 	if (!r)
 		return true;
 	rsk_quota_take_address(&q->take, ipv, cp_ip);
-	if (!there && !may_ask(q, r))
+	/* While the quotas are given back, a new session would not be among what was published. */
+	if (!there && (q->lease.is_leaving || !may_ask(q, r)))
 		return false;
 	/* Without memory it is not counted here; the other host counts it anyway. */
 	rsk_quota_remotes_begin(&q->take.remotes, r, reservation, rsk_quota_now_ns());
