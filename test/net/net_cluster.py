@@ -263,7 +263,8 @@ def the_history_has_a_bound(t):
 def etcd_goes_and_comes_back(t):
     etcd, a, b = cluster(t)
     first = push(a, document())
-    runs(t, b, first)
+    for host in (a, b):
+        runs(t, host, first)
     etcd.kill()
     t.until(lambda: not state(a)["reached"] and not state(b)["reached"], 10, "it to be missed")
     has(t, a, SHARED)
