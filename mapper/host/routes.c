@@ -158,7 +158,7 @@ static int ask(struct rsk_routes *r, const struct rsk_route_query *q)
 		less.from = (struct rsk_pm_addr){ 0 };
 		rc = r->ask(r->ctx, &less);
 	}
-	if (!q->link || (rc != RSK_ROUTE_NONE && rc != RSK_ROUTE_OTHER))
+	if (rc != RSK_ROUTE_NONE && rc != RSK_ROUTE_OTHER)
 		return rc;
 	/* An address of this host is not reached by the link of another address. */
 	less = (struct rsk_route_query){ .to = q->to };
@@ -169,12 +169,10 @@ static int ask(struct rsk_routes *r, const struct rsk_route_query *q)
 int rsk_routes_lead(struct rsk_routes *r, const struct rsk_pm_addr *from, int link,
 		    const struct rsk_pm_addr *to)
 {
-	struct rsk_route_query q = { .to = *to, .link = link };
+	struct rsk_route_query q = { .to = *to, .from = *from, .link = link };
 	struct rsk_route_known *k;
 	int rc;
 
-	if (from)
-		q.from = *from;
 	q.to.port = q.from.port = 0;
 	HASH_FIND(hh, r->known, &q, sizeof(q), k);
 	if (k)

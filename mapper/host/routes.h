@@ -65,9 +65,9 @@ struct rsk_routes {
 void rsk_routes_forget(struct rsk_routes *r);
 
 /*
- * Returns 1 if the routes lead from the address @from of this host, by its link @link, to @to
- * (NULL and 0: from whatever address, by whatever link), or if @to is an address of this host; 0 if
- * they do not; -errno: the kernel does not say. Ports are ignored.
+ * Returns 1 if the routes lead from the address @from of this host, by its link @link, to @to,
+ * or if @to is an address of this host; 0 if they do not; -errno: the kernel does not say. Ports
+ * are ignored.
  */
 int rsk_routes_lead(struct rsk_routes *r, const struct rsk_pm_addr *from, int link,
 		    const struct rsk_pm_addr *to);

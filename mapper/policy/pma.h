@@ -245,9 +245,8 @@ void rsk_pma_attach(struct rsk_pma *a,
 
 /*
  * Sets who knows whether this node's routes lead from an address of one of its ports to a target,
- * by the link that has the address; @from NULL: from whatever address of this host, by whatever
- * link. @lead returns 1, or 0 if they do not, or a value less than 0 if it does not know. It is
- * asked in decisions, so it may not block. NULL: nobody knows.
+ * by the link that has the address. @lead returns 1, or 0 if they do not, or a value less than 0 if
+ * it does not know. It is asked in decisions, so it may not block. NULL: nobody knows.
  */
 void rsk_pma_routes(struct rsk_pma *a,
 		    int (*lead)(void *ctx, const struct rsk_pm_addr *from,

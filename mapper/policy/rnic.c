@@ -78,18 +78,17 @@ static bool is_ours(const struct rsk_decision *d, uint32_t port)
 
 /* ---- routes ---- */
 
-/* As rsk_pma_routes(); @port RSK_CONF_NONE: from whatever address, by whatever link. */
+/* As rsk_pma_routes(). */
 static int leads_to(const struct rsk_decision *d, uint32_t port, const uint8_t to[static 16])
 {
 	struct rsk_pm_addr from = { .ipv = d->q->ipv }, target = { .ipv = d->q->ipv };
-	const uint8_t *ip = port == RSK_CONF_NONE ? NULL : rsk_rnic_ip(d, port);
+	const uint8_t *ip = rsk_rnic_ip(d, port);
 
-	if (port != RSK_CONF_NONE && !ip)
+	if (!ip)
 		return 0; /* it has no address of the family */
-	if (ip)
-		memcpy(from.ip, ip, 16);
+	memcpy(from.ip, ip, 16);
 	memcpy(target.ip, to, 16);
-	return d->routes_lead(d->routes_ctx, ip ? &from : NULL, &target);
+	return d->routes_lead(d->routes_ctx, &from, &target);
 }
 
 /*
@@ -117,36 +116,35 @@ static int leads(const struct rsk_decision *d, uint32_t port)
 	return best;
 }
 
-/*
- * Whether the kernel's routes say by which ports of this node the peer is reached. They do not if
- * another host resolves its address (ask-first), or if they lead there, but by none of the ports:
- * then the fabric is another network than that of the connection, and the AP names its address
- * there.
- */
-static bool is_by_routes(const struct rsk_decision *d)
+/* Not of a target that another host resolves (ask-first): the address is not where the AP is. */
+static bool are_asked(const struct rsk_decision *d)
 {
 	const struct rsk_conf *c = d->conf;
-	const struct rsk_conf_node *node = &c->nodes[c->own_node];
 
-	if (!d->routes_lead || d->q->side != RSK_PMA_CP)
+	if (!d->routes_lead || d->q->side != RSK_PMA_CP || d->q->placed)
 		return false;
 	for (size_t i = 0; i < c->daemon.n_ask_first; i++)
 		if (rsk_conf_within(&c->daemon.ask_first[i], d->q->ipv, d->peer))
 			return false;
-	for (size_t i = 0; i < node->n_ports; i++)
-		if (leads(d, node->ports[i]) > 0)
-			return true;
-	return leads(d, RSK_CONF_NONE) == 0;
+	return true;
 }
 
 /*
  * A port that is down has no routes; it would reach the peer if it were up, so it counts as failed,
  * and a spare stands in for it. A configured reach counts instead of routes.
  */
-static bool has_route(const struct rsk_decision *d, const struct rsk_rnic_set *set, uint32_t port)
+static bool lacks_route(const struct rsk_decision *d, uint32_t port)
 {
-	return !set->by_routes || d->conf->ports[port].n_reach || !is_ours(d, port) ||
-	       rsk_ledger_state(account(d, port)) == RSK_PMA_DOWN || leads(d, port) != 0;
+	return !d->conf->ports[port].n_reach && is_ours(d, port) &&
+	       rsk_ledger_state(account(d, port)) != RSK_PMA_DOWN && leads(d, port) == 0;
+}
+
+static bool has_route(const struct rsk_rnic_set *set, uint32_t port)
+{
+	for (size_t i = 0; i < set->n && i < RSK_RNIC_ROUTES_MOST; i++)
+		if (set->ports[i] == port)
+			return !(set->no_route >> i & 1);
+	return true;
 }
 
 static void candidates(const struct rsk_decision *d, struct rsk_rnic_set *out)
@@ -183,12 +181,11 @@ static void candidates(const struct rsk_decision *d, struct rsk_rnic_set *out)
 
 void rsk_rnic_candidates(const struct rsk_decision *d, struct rsk_rnic_set *out)
 {
-	bool ours = false;
-
 	candidates(d, out);
-	for (size_t i = 0; i < out->n; i++)
-		ours |= is_ours(d, out->ports[i]);
-	out->by_routes = ours && is_by_routes(d);
+	if (!are_asked(d))
+		return;
+	for (size_t i = 0; i < out->n && i < RSK_RNIC_ROUTES_MOST; i++)
+		out->no_route |= (uint64_t)lacks_route(d, out->ports[i]) << i;
 }
 
 double rsk_rnic_load(const struct rsk_decision *d, uint32_t port)
@@ -244,7 +241,7 @@ static enum out fitting(const struct rsk_decision *d, const struct rsk_rnic_set 
 	if ((r->qos != RSK_CONF_QOS_ANY && r->qos != class_of(priority)) ||
 	    (reported != RSK_CONF_QOS_ANY && reported != class_of(priority)))
 		return OTHER_CLASS;
-	return has_route(d, set, port) ? IN : NO_ROUTE;
+	return has_route(set, port) ? IN : NO_ROUTE;
 }
 
 static enum out state_of(const struct rsk_decision *d, uint32_t port)
@@ -426,9 +423,9 @@ static enum rsk_pma_verdict further(enum rsk_pma_verdict a, enum rsk_pma_verdict
 	return far[b] > far[a] ? b : a;
 }
 
-enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct rsk_rnic_set *set,
-				     const struct rsk_conf_rule *rule, bool depends,
-				     unsigned int priority, uint32_t near, uint32_t *port)
+static enum rsk_pma_verdict select_of(const struct rsk_decision *d, const struct rsk_rnic_set *set,
+				      const struct rsk_conf_rule *rule, bool depends,
+				      unsigned int priority, uint32_t near, uint32_t *port)
 {
 	size_t stand_in = d->service->high_availability ? failed(d, set, rule, priority) : 0;
 	bool only_own = set->fixed && !is_spare(d, set->own) && state_of(d, set->own) == IN &&
@@ -477,4 +474,23 @@ enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct 
 	if (!set->n)
 		RSK_SAY(d, "  no RNIC has or serves the address on this side");
 	return best;
+}
+
+/*
+ * Routes are a preference: where no port to which they lead takes the session, another one may be
+ * in a fabric that is another network than that of the connection, and the AP names its address
+ * there.
+ */
+enum rsk_pma_verdict rsk_rnic_select(const struct rsk_decision *d, const struct rsk_rnic_set *set,
+				     const struct rsk_conf_rule *rule, bool depends,
+				     unsigned int priority, uint32_t near, uint32_t *port)
+{
+	enum rsk_pma_verdict verdict = select_of(d, set, rule, depends, priority, near, port);
+	struct rsk_rnic_set all = *set;
+
+	if (verdict == RSK_PMA_MAP || !set->no_route)
+		return verdict;
+	RSK_SAY(d, "  none with a route to the peer; without regard to routes:");
+	all.no_route = 0;
+	return select_of(d, &all, rule, depends, priority, near, port);
 }

@@ -23,6 +23,8 @@
 
 #define RSK_RNIC_FAR_LOAD 0.25
 
+#define RSK_RNIC_ROUTES_MOST 64u /* ports beyond it are not judged by routes */
+
 /* The candidates. */
 struct rsk_rnic_set {
 	const uint32_t *ports; /* borrowed from the configuration */
@@ -30,8 +32,8 @@ struct rsk_rnic_set {
 	uint32_t own;  /* the port that owns the address, or RSK_CONF_NONE */
 	bool fixed;    /* only that one may be taken */
 	bool in_order; /* in the order of the aggregate's list */
-	/* Outbound: a port of this node reaches the peer only by a route of the kernel */
-	bool by_routes;
+	/* Outbound: bit i: the kernel's routes do not lead from ports[i] to the peer */
+	uint64_t no_route;
 };
 
 void rsk_rnic_candidates(const struct rsk_decision *d, struct rsk_rnic_set *out);

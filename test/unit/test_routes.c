@@ -289,27 +289,6 @@ Test(routes, what_the_answers_mean)
 	}
 }
 
-/* From whatever address of this host, by whatever link: one question. */
-Test(routes, of_the_host_itself)
-{
-	static const int rows[][2] = { { RSK_ROUTE_LEADS, 1 },
-				       { RSK_ROUTE_LOCAL, 1 },
-				       { RSK_ROUTE_NONE, 0 },
-				       { -EIO, -EIO } };
-	struct rsk_pm_addr to = ip_of("10.2.0.9");
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct kernel k = { -EPERM, -EPERM, rows[i][0], 0 };
-		struct rsk_routes r = { .ask = ask, .ctx = &k };
-
-		cr_assert_eq(rsk_routes_lead(&r, NULL, 0, &to), rows[i][1], "row %zu", i);
-		cr_assert_eq(rsk_routes_lead(&r, NULL, 0, &to), rows[i][1], "row %zu", i);
-		cr_assert_eq(k.asked, rows[i][1] < 0 ? 2u : 1u);
-		cr_assert(rsk_routes_validate(&r));
-		rsk_routes_forget(&r);
-	}
-}
-
 /* Where the kernel does not answer, nothing is remembered, and it is asked again. */
 Test(routes, nothing_is_known)
 {

@@ -166,8 +166,6 @@ int rsk_route_socket_leads(void *socket, const struct rsk_pm_addr *from,
 	if (!s->requests)
 		return -ENODATA;
 	see_changes(s);
-	if (!from)
-		return rsk_routes_lead(&s->routes, NULL, 0, to);
 	n = rsk_ifaces_links_of(s->links, from, links, LINKS_MOST);
 	if (!n)
 		return -ENODEV;
