@@ -188,14 +188,39 @@ static void find_lacks(struct match *m)
 	}
 }
 
-/* It would be over an active port at an end where no other rail is. */
+/* What a new rail is to be over. */
+typedef bool fits(const struct match *m, struct pair p);
+
+static bool is_any(const struct match *m, struct pair p)
+{
+	return true;
+}
+
+/* An active port at an end where no other rail is over one. */
 static bool is_wanted(const struct match *m, struct pair p)
 {
 	return (m->lacks_own && use_of_own(m, p.own) == RSK_REMOTE_USE_ACTIVE) ||
 	       (m->lacks_theirs && use_of_theirs(m, p.theirs) == RSK_REMOTE_USE_ACTIVE);
 }
 
-static bool find(const struct match *m, bool wanted, bool fresh, struct way *way)
+/*
+ * Active ports at each such end. It comes first, so that what replaces a rail is no worse than that
+ * at either end: otherwise that rail would be wanted next.
+ */
+static bool is_all_wanted(const struct match *m, struct pair p)
+{
+	return is_wanted(m, p) &&
+	       (!m->lacks_own || use_of_own(m, p.own) == RSK_REMOTE_USE_ACTIVE) &&
+	       (!m->lacks_theirs || use_of_theirs(m, p.theirs) == RSK_REMOTE_USE_ACTIVE);
+}
+
+/* The other end refuses what its rsk_remote_ports_may() does; UNKNOWN: it does not say. */
+static bool is_let_in(const struct match *m, enum rsk_remote_use use)
+{
+	return use != RSK_REMOTE_USE_NONE && (use != RSK_REMOTE_USE_SPARE || m->lacks_theirs);
+}
+
+static bool find(const struct match *m, fits *fit, bool fresh, struct way *way)
 {
 	const struct rsk_remote *r = m->r;
 	const struct rsk_verbs_device_addr *own = m->own;
@@ -211,7 +236,7 @@ static bool find(const struct match *m, bool wanted, bool fresh, struct way *way
 				continue;
 			if ((own[o].soft && !r->soft[0]) || (r->theirs[t].soft && !r->soft[1]))
 				continue;
-			if (wanted && !is_wanted(m, p))
+			if (!is_let_in(m, r->theirs_use[t]) || !fit(m, p))
 				continue;
 			*way = (struct way){ o, t };
 			return true;
@@ -221,12 +246,13 @@ static bool find(const struct match *m, bool wanted, bool fresh, struct way *way
 
 static bool find_wanted(const struct match *m, struct way *way)
 {
-	return find(m, true, true, way) || find(m, true, false, way);
+	return find(m, is_all_wanted, true, way) || find(m, is_all_wanted, false, way) ||
+	       find(m, is_wanted, true, way) || find(m, is_wanted, false, way);
 }
 
 static bool find_any(const struct match *m, struct way *way)
 {
-	return find(m, false, true, way) || find(m, false, false, way);
+	return find(m, is_any, true, way) || find(m, is_any, false, way);
 }
 
 static void set(struct match *m, uint32_t i, struct way way)
@@ -283,6 +309,8 @@ static void replace(struct match *m, uint32_t most)
 			set(m, i, way);
 			m->r->number_wanted = find_wanted(m, &way);
 		}
+	if (m->r->number_wanted)
+		m->r->wanted_port = rsk_reservations_port(m->own, m->n, m->own[way.own].device);
 }
 
 void rsk_remote_match_candidates(struct rsk_remote *r)

@@ -116,6 +116,7 @@ struct rsk_remote {
 	 * active port, since at one end all rails are over spare ones
 	 */
 	bool number_wanted;
+	uint32_t wanted_port; /* the port of ours that it would be over, in the port table */
 	/* port table: changed, read, since the last round for this link */
 	bool ports_changed, ports_checked;
 	/* as of the last round, a rail is up on a port of ours that is not a spare one */

@@ -151,9 +151,22 @@ static void end_if_due(struct rsk_remote_rail *rail)
 	rsk_remote_rail_lost(rail, -ENODEV);
 }
 
+/* Has @port room for one rail more? The end of @rail makes room on its own port. */
+static bool has_room(uint32_t port, const struct rsk_remote_rail *rail)
+{
+	struct rsk_reservation one = { 0 };
+
+	if (port == rail->port)
+		return true;
+	if (rsk_reservations_take(&one, port) < 0)
+		return false;
+	rsk_reservations_give(&one);
+	return true;
+}
+
 /*
- * Ends one rail, so that its number is free for an active port (rail_candidates.c). One at a time:
- * a number that will be free is waited for.
+ * Ends one rail, so that its number is free for an active port (rail_candidates.c) that has room.
+ * One at a time: a number that will be free is waited for.
  */
 static void free_number(struct rsk_remote *r)
 {
@@ -165,7 +178,7 @@ static void free_number(struct rsk_remote *r)
 		if (r->rail[i].state == RSK_REMOTE_RAIL_UP && has_other(r, &r->rail[i]))
 			rail = &r->rail[i];
 	}
-	if (!rail)
+	if (!rail || !has_room(r->wanted_port, rail))
 		return;
 	rsk_log(RSK_LOG_INFO,
 		"link %u: rail %u ends: all are over spare ports, and one is wanted "

@@ -29,8 +29,7 @@ static void pass(struct kit *k)
 }
 
 /* The other end lists its devices [from, DEVICES), the first as the last, with what each is for. */
-static void listed(struct kit *k, uint32_t from, enum rsk_remote_use first,
-		   enum rsk_remote_use others)
+static void lists(struct kit *k, uint32_t from, const enum rsk_remote_use use[static DEVICES])
 {
 	for (uint32_t i = DEVICES; i-- > from;)
 		kit_say(k, (struct rsk_remote_msg){
@@ -39,8 +38,14 @@ static void listed(struct kit *k, uint32_t from, enum rsk_remote_use first,
 				   .gaps = DEVICES - 1 - i,
 				   .generation = DEVICES - from,
 				   .candidate = kit_candidate(0, (uint8_t)(20 + i), (uint16_t)i),
-				   .use = i ? others : first });
+				   .use = use[i] });
 	rsk_remote_candidates_work(k->r);
+}
+
+static void listed(struct kit *k, uint32_t from, enum rsk_remote_use first,
+		   enum rsk_remote_use others)
+{
+	lists(k, from, (const enum rsk_remote_use[DEVICES]){ first, others, others });
 }
 
 /* A host with its port table. @spares: its devices from the second on. The first one is down. */
@@ -198,6 +203,76 @@ Test(rail_spares, of_this_host)
 		cr_expect_eq(k.r->rail[n].state, n == i ? RSK_REMOTE_RAIL_UP : RSK_REMOTE_RAIL_LOST,
 			     "rail %u", n);
 	cr_expect_eq(k.r->rail[0].state, RSK_REMOTE_RAIL_UP, "the first rail stays");
+}
+
+/* No rail goes to a device of the other end by which that would not let it in. */
+static void lets_none_in_by_the_last(enum rsk_remote_use last)
+{
+	struct kit k;
+
+	begin(&k, true);
+	lists(&k, 0,
+	      (const enum rsk_remote_use[DEVICES]){ RSK_REMOTE_USE_ACTIVE, RSK_REMOTE_USE_ACTIVE,
+						    last });
+	all_up(&k);
+	table.port[0].state = RSK_PORT_TABLE_UP;
+	gives_way(&k, own);
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		cr_expect_neq(theirs(&k, i), DEVICES - 1, "rail %u", i);
+}
+
+Test(rail_spares, not_to_what_takes_none)
+{
+	lets_none_in_by_the_last(RSK_REMOTE_USE_NONE);
+}
+
+Test(rail_spares, not_to_a_spare_beside_an_active_one)
+{
+	lets_none_in_by_the_last(RSK_REMOTE_USE_SPARE);
+}
+
+/*
+ * Two numbers; this end's active port has a rail to a spare of the other end, which gets an active
+ * port as well: what replaces that rail is over both, or it would be replaced next.
+ */
+Test(rail_spares, active_at_both_ends)
+{
+	struct rsk_verbs_device_addr first;
+	struct kit k;
+
+	begin(&k, true);
+	first = kit_candidates[DEVICES - 1]; /* is found first here */
+	kit_candidates[DEVICES - 1] = kit_candidates[0];
+	kit_candidates[0] = first;
+	rsk_knobs.rdma_rails = 2;
+	table.port[0].state = RSK_PORT_TABLE_UP;
+	pass(&k);
+	listed(&k, 1, RSK_REMOTE_USE_NONE, RSK_REMOTE_USE_SPARE);
+	cr_assert_eq(own(&k, 1), 0);
+	kit_rail_up(&k, 1);
+	pass(&k);
+	listed(&k, 0, RSK_REMOTE_USE_ACTIVE, RSK_REMOTE_USE_SPARE);
+	gives_way(&k, theirs);
+	cr_expect_eq(own(&k, 1), 0, "not by the spare");
+}
+
+/* Nothing is given up for a port that has no room. */
+Test(rail_spares, an_active_port_without_room)
+{
+	static const uint64_t none[] = { UINT64_MAX, 0, UINT64_MAX },
+			      room[] = { UINT64_MAX, ROOM, UINT64_MAX };
+	struct kit k;
+
+	begin(&k, true);
+	listed(&k, 0, RSK_REMOTE_USE_ACTIVE, RSK_REMOTE_USE_ACTIVE);
+	all_up(&k);
+	cr_assert_eq(rsk_port_table_limit(&owner, 0, none), 0);
+	table.port[0].state = RSK_PORT_TABLE_UP;
+	for (uint32_t n = 0; n < 4; n++)
+		pass(&k);
+	cr_assert_eq(lost(&k), RSK_RAILS_MOST);
+	cr_assert_eq(rsk_port_table_limit(&owner, 0, room), 0);
+	gives_way(&k, own);
 }
 
 Test(rail_spares, of_the_other_host)
