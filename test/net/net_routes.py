@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Outbound RNICs by the kernel's routes: one by whose link routes lead to the target is preferred; a
-change of routes counts from the next decision on.
+"""Outbound RNICs by the kernel's routes: one by whose link routes lead to the target is preferred;
+a change of routes counts from the next decision on.
 """
 import sys
 
