@@ -113,6 +113,7 @@ struct match {
 	struct pair has[RSK_RAILS_MOST];
 	/* No rail is over an active port of ours, of theirs, or is being made over one. */
 	bool lacks_own, lacks_theirs;
+	bool takes_spares; /* the other end lets rails in by its spares: none up is over another */
 };
 
 /* A new rail: indexes of its addresses in @own and in @theirs. */
@@ -179,12 +180,14 @@ static bool is_active(const struct rsk_remote_rail *rail, enum rsk_remote_use us
 
 static void find_lacks(struct match *m)
 {
-	m->lacks_own = m->lacks_theirs = true;
+	m->lacks_own = m->lacks_theirs = m->takes_spares = true;
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++) {
 		const struct rsk_remote_rail *rail = &m->r->rail[i];
+		enum rsk_remote_use theirs = use_of_theirs(m, m->has[i].theirs);
 
 		m->lacks_own &= !is_active(rail, use_of_own(m, m->has[i].own));
-		m->lacks_theirs &= !is_active(rail, use_of_theirs(m, m->has[i].theirs));
+		m->lacks_theirs &= !is_active(rail, theirs);
+		m->takes_spares &= rail->state != RSK_REMOTE_RAIL_UP || !is_active(rail, theirs);
 	}
 }
 
@@ -217,7 +220,7 @@ static bool is_all_wanted(const struct match *m, struct pair p)
 /* The other end refuses what its rsk_remote_ports_may() does; UNKNOWN: it does not say. */
 static bool is_let_in(const struct match *m, enum rsk_remote_use use)
 {
-	return use != RSK_REMOTE_USE_NONE && (use != RSK_REMOTE_USE_SPARE || m->lacks_theirs);
+	return use != RSK_REMOTE_USE_NONE && (use != RSK_REMOTE_USE_SPARE || m->takes_spares);
 }
 
 static bool find(const struct match *m, fits *fit, bool fresh, struct way *way)

@@ -256,6 +256,40 @@ Test(rail_spares, active_at_both_ends)
 	cr_expect_eq(own(&k, 1), 0, "not by the spare");
 }
 
+/* After a break, what is listed as active does not keep rails from spares: no rail is up. */
+Test(rail_spares, after_a_break)
+{
+	struct kit k;
+
+	begin(&k, true);
+	table.port[0].state = RSK_PORT_TABLE_UP;
+	/* Spares have a network of their own. */
+	for (uint32_t i = 0; i < DEVICES - 1; i++)
+		kit_candidates[i].addr.ip[2] = 77;
+	k.r->rail[0].from = kit_candidates[DEVICES - 1].addr;
+	k.r->rail[0].to = kit_candidate(0, 20, 0).addr;
+	pass(&k);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct rsk_remote_msg m = {
+			.type = RSK_REMOTE_CANDIDATE,
+			.rail = RSK_RAILS_MOST,
+			.gaps = i,
+			.generation = 2,
+			.candidate = kit_candidate(0, (uint8_t)(20 + i), (uint16_t)i),
+			.use = i ? RSK_REMOTE_USE_SPARE : RSK_REMOTE_USE_ACTIVE
+		};
+
+		m.candidate.addr.ip[2] = i ? 77 : m.candidate.addr.ip[2];
+		kit_say(&k, m);
+	}
+	rsk_remote_candidates_work(k.r);
+	cr_assert_eq(theirs(&k, 1), UINT32_MAX, "a rail between spares");
+	kit_rail_down(&k, 0, -ETIMEDOUT);
+	table.port[0].state = RSK_PORT_TABLE_DOWN;
+	pass(&k);
+	cr_expect_eq(theirs(&k, 1), 1, "none between spares");
+}
+
 /* Nothing is given up for a port that has no room. */
 Test(rail_spares, an_active_port_without_room)
 {
