@@ -297,10 +297,14 @@ enum rsk_ledger_lack rsk_ledger_lacks_for(const struct rsk_ledger *l, uint32_t p
 		return RSK_LEDGER_CONNECTIONS;
 	if (over(n->memory_maps, r->memory_maps, r->memory_maps_max))
 		return RSK_LEDGER_MEMORY_MAPS;
-	/* If there is no limit, bandwidth that others use does not matter. */
-	if (over(n->bps, p->bps, p->bps_max) || over(n->bps, r->bps, r->bps_max) ||
-	    (p->bps_max != UINT64_MAX && over(p->others_bps, p->bps + n->bps, p->bps_max) &&
-	     n->bps))
+	/*
+	 * A limit may be lower than what was booked before. Of that, and of what others use, a
+	 * session that needs no bandwidth takes nothing. If there is no limit, bandwidth that others
+	 * use does not matter.
+	 */
+	if (n->bps &&
+	    (over(n->bps, p->bps, p->bps_max) || over(n->bps, r->bps, r->bps_max) ||
+	     (p->bps_max != UINT64_MAX && over(p->others_bps, p->bps + n->bps, p->bps_max))))
 		return RSK_LEDGER_BANDWIDTH;
 	return RSK_LEDGER_FITS;
 }

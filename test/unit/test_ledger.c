@@ -94,6 +94,7 @@ Test(ledger, what_is_lacking)
 {
 	struct book b;
 	struct rsk_ledger_account *rnic, *port;
+	uint32_t none;
 
 	open_book(&b, 2, 205);
 	rnic = &b.l.accounts[b.rnic[0]];
@@ -121,6 +122,12 @@ Test(ledger, what_is_lacking)
 	/* A limit below what is booked already, as after a change of the configuration. */
 	rnic->connections_max = 1;
 	cr_assert_eq(lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_CONNECTIONS);
+	rnic->connections_max = 9;
+	rnic->bps_max = rnic->bps - 1;
+	cr_assert_eq(lacks(&b.l, b.port[1], b.need[0]), RSK_LEDGER_BANDWIDTH);
+	/* A session that needs none does not go without for it. */
+	none = rsk_ledger_need(&b.l, &(const struct rsk_ledger_need){ .connections = 1 });
+	cr_assert_eq(lacks(&b.l, b.port[1], none), RSK_LEDGER_FITS);
 	rsk_ledger_fini(&b.l);
 }
 
