@@ -32,6 +32,7 @@ import tempfile
 import threading
 import time
 
+import clocks
 from guest import CASE, ROOT, SCALE, Guest
 from lib import harness
 from lib.harness import Failure
@@ -42,6 +43,7 @@ from real import RealMachine, checked
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 BOOT = 240  # seconds; 12 on a quiet machine
+BOOTS = 4  # at most so many more, if a clock is wrong
 DEATHS = 2  # at most so many cases of a script run once more because a guest's kernel died
 NOT_COPIED = ("unit_", "replay_", "fuzz_")  # programs of the build that are not needed in guests
 SOURCE = os.path.dirname(HERE)
@@ -105,6 +107,27 @@ class Lab:
             for end in ends:
                 end.close()
         self.meet()
+        self.set_clocks()
+
+    def set_clocks(self):
+        """Boots guests again whose clock is wrong."""
+        boots = 0
+        while wrong := clocks.wrong(self.guests):
+            if boots == BOOTS:
+                raise Failure(f"clocks are wrong after {boots} boots more")
+            boots += 1
+            print(f"{[guest.name for guest in wrong]}: the clock is wrong; booted again",
+                  flush=True)
+            self.boot_again(wrong)
+
+    def boot_again(self, guests):
+        for guest in guests:
+            guest.machine.reset()
+        for guest in guests:
+            guest.connect(BOOT)
+            guest.until(lambda guest=guest: guest.channel.ask("started")["started"], BOOT,
+                        f"{guest.name} to be set up")
+            guest.machine.settled()
 
     def meet(self):
         """Waits until all guests are up. It waits for all at once, so that a guest that is gone is
@@ -148,17 +171,12 @@ class Lab:
         """
         guests = [guest for guest in self.guests if guest.number in numbers or not numbers]
         if all(guest.machine.pid() for guest in self.guests):
-            for guest in guests:
-                guest.machine.reset()
+            self.boot_again(guests)
+            self.set_clocks()
         else:
             self.stop_machines()
             guests = self.guests
             self.start(self.kernel_of())
-        for guest in guests:
-            guest.connect(BOOT)
-            guest.until(lambda guest=guest: guest.channel.ask("started")["started"], BOOT,
-                        f"{guest.name} to be set up")
-            guest.machine.settled()
         if os.path.exists(self.path("build")):
             with open(self.path("build")) as file:
                 self.sync(file.read(), guests)
