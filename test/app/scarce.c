@@ -123,7 +123,7 @@ CASE(ppoll_blocks_signals, DIRECT, "a signal that ppoll() blocks does not end it
 	app_sync();
 }
 
-CASE(recv_signal, DIRECT, "100 signals, each ends the recv with SO_RCVTIMEO that it comes into")
+CASE(recv_signal, DIRECT, "signals, each ends the recv with SO_RCVTIMEO that it comes into")
 {
 	struct timeval time = { .tv_sec = 4 };
 	int fd = app_open(WARM), ended = 0;
@@ -133,12 +133,15 @@ CASE(recv_signal, DIRECT, "100 signals, each ends the recv with SO_RCVTIMEO that
 	catch_signal(SIGALRM, SA_RESTART);
 	limit_fds(1);
 	for (int i = 0; i < 100; i++) {
-		struct itimerval timer = { .it_value.tv_usec = 3000 + i * 37 };
+		/* On a busy machine the first may come before the call. */
+		struct itimerval timer = { .it_value.tv_usec = 3000 + i * 37,
+					   .it_interval.tv_usec = 500000 };
 
 		MUST(setitimer(ITIMER_REAL, &timer, NULL));
 		ended += recv(fd, &c, 1, 0) < 0 && errno == EINTR;
 	}
-	LOG("ended %d, signals %d", ended, signals);
+	MUST(setitimer(ITIMER_REAL, &(const struct itimerval){ 0 }, NULL));
+	LOG("ended %d, at least as many signals %d", ended, signals >= 100);
 	app_sync();
 }
 
