@@ -266,10 +266,13 @@ void rsk_ledger_who(const struct rsk_ledger *l, uint32_t service, uint8_t ipv,
 
 /* ---- sums of accounts ---- */
 
-/* True if @need does not fit in what is left. No sum here can wrap. */
+/*
+ * True if @need does not fit in what is left. A limit may be lower than what was booked before: a
+ * need of 0 still fits. No sum here can wrap.
+ */
 static bool over(uint64_t need, uint64_t booked, uint64_t most)
 {
-	return booked > most || need > most - booked;
+	return need && (booked > most || need > most - booked);
 }
 
 /* A session that a quota covers has its place among what is kept. */
@@ -288,6 +291,8 @@ enum rsk_ledger_lack rsk_ledger_lacks_for(const struct rsk_ledger *l, uint32_t p
 {
 	const struct rsk_ledger_account *p = &l->accounts[port], *r = &l->accounts[p->rnic];
 	const struct rsk_ledger_need *n = &l->needs[need].need;
+	/* If there is no limit, bandwidth that others use does not matter. */
+	uint64_t others = p->bps_max == UINT64_MAX ? 0 : p->others_bps;
 
 	if (over(1, r->sessions, r->sessions_max))
 		return RSK_LEDGER_SESSIONS;
@@ -297,14 +302,7 @@ enum rsk_ledger_lack rsk_ledger_lacks_for(const struct rsk_ledger *l, uint32_t p
 		return RSK_LEDGER_CONNECTIONS;
 	if (over(n->memory_maps, r->memory_maps, r->memory_maps_max))
 		return RSK_LEDGER_MEMORY_MAPS;
-	/*
-	 * A limit may be lower than what was booked before. Of that, and of what others use, a
-	 * session that needs no bandwidth takes nothing. If there is no limit, bandwidth that others
-	 * use does not matter.
-	 */
-	if (n->bps &&
-	    (over(n->bps, p->bps, p->bps_max) || over(n->bps, r->bps, r->bps_max) ||
-	     (p->bps_max != UINT64_MAX && over(p->others_bps, p->bps + n->bps, p->bps_max))))
+	if (over(n->bps, p->bps + others, p->bps_max) || over(n->bps, r->bps, r->bps_max))
 		return RSK_LEDGER_BANDWIDTH;
 	return RSK_LEDGER_FITS;
 }

@@ -138,9 +138,12 @@ def asks_rsockd(t):
     t.check(made[0] == a.ip and made[1] not in (0, 6000), f"a port that was made: {made}")
     t.until(lambda: a.counts()["acks"] == 2, 10, "the PMAck of that")
     t.equal(iwpmd.query((b.ip, 33002), (a.ip, 9)), REJECTED, "a service that is not mapped")
+    # An iwpmd that hears no answer for a moment asks again.
     counts = a.counts()
-    t.equal([counts[name] for name in ("requests", "accepts", "denies", "strays", "malformed")],
-            [3, 2, 1, 0, 0], counts)
+    again = counts["duplicates"]
+    t.equal([counts["requests"] - again - counts["denies"], counts["accepts"] - again,
+             counts["malformed"]], [2, 2, 0], counts)
+    t.check(1 <= counts["denies"] and counts["strays"] <= again, counts)
 
 
 @case(timeout=60)

@@ -10,7 +10,7 @@ import sys
 
 from hosts import FIRM, Peer, connect, earn, ends, said, serve, wedged
 from rdma_devices import remove
-from rdma_faults import endless, goes_on, until_promoted, wind_up
+from rdma_faults import endless, goes_on, wind_up
 from rdma_rails import stayed
 from rdmalab import case, lab, main
 
@@ -119,8 +119,19 @@ def by(record):
 def until_by(t, port, guest, numbers):
     """Waits until the end in that guest has rails over these devices and no others."""
     end = 0 if guest is lab(t)[2] else 1
-    guest.until(lambda: by(ends(t, port)[end]) == numbers, 60,
+    guest.until(lambda: by(ends(t, port)[end]) == numbers, 90,
                 f"rails by {numbers} in {guest.name}: {said(ends(t, port))}")
+
+
+def until_by_ring(t, port, before):
+    """Waits until both ends have moved more bytes by ring, both ways, than before. A stream whose
+    only rail dies falls back to TCP and is promoted again, unless a rail by the spare was made
+    before the processes saw the first one die.
+    """
+    more = ("tx_ring_bytes", "rx_ring_bytes")
+    lab(t)[1].until(lambda: all(now[name] > then[name] + 100_000
+                                for now, then in zip(ends(t, port), before) for name in more),
+                    90, f"both ends to use the ring: {said(ends(t, port))}")
 
 
 def end(*peers):
@@ -156,8 +167,8 @@ def two_and_one(t):
     before = ends(t, port)
     remove(b, f"r{first}")
     is_state(b, first, "down")
-    until_promoted(t, port, 90, before)
     until_by(t, port, b, {3})
+    until_by_ring(t, port, before)
     goes_on(t, (server, client), 300_000, 60, "both to go on by the spare")
     t.equal((leads_to(t, "plain"), leads_to(t, "ha")), (0, 3), "of each service")
     up(b, second)
@@ -188,8 +199,8 @@ def one_and_two_by_order(t):
     before = ends(t, port)
     remove(b, "r3")
     is_state(b, 3, "down")
-    until_promoted(t, port, 90, before)
     until_by(t, port, b, {2})
+    until_by_ring(t, port, before)
     t.equal(leads_to(t, "ha"), 2, "the second spare")
     add(b, 1)
     is_state(b, 1, "up")

@@ -149,16 +149,21 @@ static bool is_limited(const struct oracle *o, const struct rsk_pma_question *q,
 		 below(count(o, q, NULL, false, true), o->c->limits.per_user));
 }
 
+/* After a reload a limit may be lower than what is booked; who needs nothing still fits. */
+static bool fits(uint64_t need, uint64_t booked, uint64_t most)
+{
+	return !need || !most || booked + need <= most;
+}
+
 static bool has_room(const struct oracle *o, const struct rsk_conf_service *s, uint32_t port)
 {
 	const struct rsk_conf_port *p = &o->c->ports[port];
 	const struct rsk_conf_rnic *r = &o->c->rnics[p->rnic];
 	struct sums on_port = of_port(o, p->name), on_rnic = of_rnic(o, r->name);
 
-	return (!p->bps || on_port.bps + s->bps <= p->bps) &&
-	       below(on_rnic.sessions, r->sessions) &&
-	       (!r->memory_maps || on_rnic.maps + s->memory_maps <= r->memory_maps) &&
-	       (!r->connections || on_rnic.connections + s->connections <= r->connections);
+	return fits(s->bps, on_port.bps, p->bps) && below(on_rnic.sessions, r->sessions) &&
+	       fits(s->memory_maps, on_rnic.maps, r->memory_maps) &&
+	       fits(s->connections, on_rnic.connections, r->connections);
 }
 
 /* The rules by their names, written as C conditions. */
