@@ -82,8 +82,8 @@ enum rsk_command {
 	/* The stream ends at pos. */
 	RSK_COMMAND_FIN = 2,
 	/*
-	 * RETRANSMIT, the answer to QUIESCED: what the receiver has not read, from pos on, comes by
-	 * TCP.
+	 * RETRANSMIT, the answer to QUIESCED: what the receiver has not read comes by TCP, up to
+	 * pos.
 	 */
 	RSK_COMMAND_RETRANSMIT = 3,
 };
@@ -105,8 +105,8 @@ struct rsk_control_word {
 	uint32_t gen;  /* number of the promotion that it refers to, from 1 */
 	/*
 	 * TX RING: first position on the ring; TX RETRANSMIT: the first position that is
-	 * retransmitted. RX FALLBACK_RX, QUIESCED, PAUSE: consumed up to here; RX REQ_FALLBACK: 1
-	 * if it also means SWITCHED.
+	 * retransmitted, or, as the answer to QUIESCED, the one after the last. RX FALLBACK_RX,
+	 * QUIESCED, PAUSE: consumed up to here; RX REQ_FALLBACK: 1 if it also means SWITCHED.
 	 */
 	uint64_t pos;
 	/*

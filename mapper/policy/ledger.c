@@ -291,7 +291,6 @@ enum rsk_ledger_lack rsk_ledger_lacks_for(const struct rsk_ledger *l, uint32_t p
 {
 	const struct rsk_ledger_account *p = &l->accounts[port], *r = &l->accounts[p->rnic];
 	const struct rsk_ledger_need *n = &l->needs[need].need;
-	/* If there is no limit, bandwidth that others use does not matter. */
 	uint64_t others = p->bps_max == UINT64_MAX ? 0 : p->others_bps;
 
 	if (over(1, r->sessions, r->sessions_max))

@@ -155,12 +155,14 @@ static bool pull(struct rsk_relay *r, struct way *w, bool down)
 	}
 	if (n <= 0) {
 		w->over = true;
-		w->failed = n < 0 || (down && r->reset);
+		w->failed = n < 0 || (down && (r->reset || r->owed));
 		w->before = w->skip = 0;
 		return true;
 	}
 	w->at = 0;
 	w->end = (size_t)n;
+	if (down)
+		r->owed -= r->owed < (uint64_t)n ? r->owed : (uint64_t)n;
 	if (w->before) {
 		w->before -= (uint64_t)n;
 	} else if (w->skip) {

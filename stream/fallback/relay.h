@@ -35,6 +35,11 @@ struct rsk_relay {
 	/* after the ring bytes comes an error that the TCP socket has reported already */
 	bool reset;
 	/*
+	 * so many bytes of the TCP socket the peer is certain to send, since it repeats them: an
+	 * end that comes before them is a reset
+	 */
+	uint64_t owed;
+	/*
 	 * Fallback race: a FALLBACK_RX crossed a FALLBACK_TX. If the peer's control word says
 	 * RETRANSMIT when the first byte after the ring's comes, the peer repeats from
 	 * fallback_pos.

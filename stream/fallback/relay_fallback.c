@@ -170,6 +170,9 @@ static int plan_and_start(struct rsk_stream *s, int fd, const struct rsk_leaving
 
 	if (rc == 0)
 		rc = plan_over(s, fd, r, over);
+	/* What the peer repeats is among the TCP socket's bytes; otherwise these follow ours. */
+	if (rc == 0)
+		r->owed = rsk_rx_owed_from(&s->rx, s->rx.pos + (l->again ? 0 : r->down_bytes));
 	if (rc == 0)
 		rc = rsk_tx_relay_plan(&s->tx, r, up);
 	return rc < 0 ? rc : take_over_and_start(s, fd, r, over, end);

@@ -35,7 +35,7 @@
 #include "rails.h"
 #include "verbs.h"
 
-#define RSK_REMOTE_MAGIC 0x3330656b6f737372ull
+#define RSK_REMOTE_MAGIC 0x3430656b6f737372ull
 
 enum rsk_remote_type {
 	RSK_REMOTE_HELLO = 1,
@@ -112,7 +112,7 @@ struct rsk_remote_msg {
 	 * @missing counts.
 	 */
 	uint64_t pos, cell;
-	uint64_t owed;		      /* RESUME: rsk_tx_owed_to() */
+	uint64_t owed, ring_end;      /* RESUME: rsk_tx_owed_to(), rsk_tx_ring_end() */
 	uint32_t sid;		      /* RING_REQ, RING, RESUME, ENDING, APPLY, MISSING */
 	uint32_t reason;	      /* REFUSED */
 	uint32_t ctl_rkey, ring_rkey; /* RING */
@@ -130,7 +130,6 @@ struct rsk_remote_msg {
 	union {
 		struct rsk_link_msg link;				/* LINK */
 		struct rsk_remote_missing gap[RSK_REMOTE_MISSING_MOST]; /* MISSING */
-		uint64_t ring_end; /* RESUME: rsk_tx_ring_end() */
 		struct {
 			struct rsk_verbs_device_addr
 				candidate; /* CANDIDATE; all zero: there is none */

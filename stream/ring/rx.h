@@ -380,6 +380,14 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell);
 int rsk_rx_owe(struct rsk_rx *rx, uint64_t to, uint64_t ring_end);
 void rsk_rx_owe_is_moot(struct rsk_rx *rx);
 
+/* Bytes from position @pos on that the sender has said it retransmits, whatever happens. */
+static inline uint64_t rsk_rx_owed_from(const struct rsk_rx *rx, uint64_t pos)
+{
+	return rx->rail_loss.owed == RSK_RX_OWED_TO && rx->rail_loss.owed_to > pos ?
+		       rx->rail_loss.owed_to - pos :
+		       0;
+}
+
 /*
  * rsk_rx_missing - one of several rails has failed, and nothing can arrive by it any more. @gap is
  * called, in order, with each range of indexes in which there is no whole slot, from what was read

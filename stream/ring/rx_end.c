@@ -66,7 +66,7 @@ ssize_t rsk_rx_ring_at_end(struct rsk_rx *rx)
 	return -ECONNRESET;
 }
 
-ssize_t rsk_rx_tcp_at_end(struct rsk_rx *rx)
+ssize_t rsk_rx_tcp_at_end(struct rsk_rx *rx, struct rsk_tcp *c)
 {
 	rx->tcp.eof = true;
 	/*
@@ -76,7 +76,8 @@ ssize_t rsk_rx_tcp_at_end(struct rsk_rx *rx)
 	if (!rsk_rx_ended(rx))
 		return -EAGAIN;
 	if (rx->rail_loss.owed == RSK_RX_OWED_NOTHING || rx->tcp.err_told ||
-	    (rx->rail_loss.owed == RSK_RX_OWED_TO && rx->pos >= rx->rail_loss.owed_to))
+	    (rx->rail_loss.owed == RSK_RX_OWED_TO && !rsk_rx_owed_from(rx, rx->pos)) ||
+	    (c->ops->at_end && !c->ops->at_end(c)))
 		return 0;
 	rsk_rx_told(rx, -ECONNRESET);
 	return -ECONNRESET;
@@ -90,7 +91,7 @@ ssize_t rsk_rx_before_report(struct rsk_rx *rx, struct rsk_tcp *c)
 		return -EAGAIN;
 	if (rx->tcp.err)
 		return rsk_rx_take_error(rx);
-	return rx->tcp.eof && !rx->overread.len ? rsk_rx_tcp_at_end(rx) : rsk_rx_refuse(rx);
+	return rx->tcp.eof && !rx->overread.len ? rsk_rx_tcp_at_end(rx, c) : rsk_rx_refuse(rx);
 }
 
 void rsk_rx_check_tcp(struct rsk_rx *rx, struct rsk_tcp *c)

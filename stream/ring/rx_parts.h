@@ -152,9 +152,10 @@ ssize_t rsk_rx_ring_at_end(struct rsk_rx *rx);
 /*
  * On TCP, and the TCP socket reports the end. It is the stream's end, unless bytes before it are
  * missing that were put into a ring and were not retransmitted: the sender ended, or was killed,
- * before it could do so. Returns 0, -ECONNRESET, or -EAGAIN: not known yet.
+ * before it could do so. An end that is this end's own shutdown says nothing of the sender. Returns
+ * 0, -ECONNRESET, or -EAGAIN: not known yet.
  */
-ssize_t rsk_rx_tcp_at_end(struct rsk_rx *rx);
+ssize_t rsk_rx_tcp_at_end(struct rsk_rx *rx, struct rsk_tcp *c);
 /*
  * On TCP after a break, and the sender has not reported whether it retransmits what is missing:
  * what the TCP socket has may be newer. Returns -EAGAIN: it may still report; or what recv returns

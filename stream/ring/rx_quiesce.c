@@ -51,11 +51,23 @@ bool rsk_rx_has_command(const struct rsk_rx *rx)
 	return find_command(rx, &ring, &cmd);
 }
 
-/* The sender retransmits what is unread; @ring begins behind its command RETRANSMIT. */
-static void go_by_tcp(struct rsk_rx *rx, const struct rsk_ring_rx *ring)
+/* Can the sender have put so much behind what is read here? */
+static bool can_be_end(const struct rsk_rx *rx, uint64_t pos)
+{
+	return pos >= rx->fallback.pos &&
+	       pos - rx->fallback.pos < (uint64_t)rx->ring.cells * RSK_CELL_BYTES;
+}
+
+/*
+ * The sender retransmits what is unread, up to position @to; @ring begins behind its command
+ * RETRANSMIT. Should it be killed before it has, the end of the TCP socket comes too early.
+ */
+static void go_by_tcp(struct rsk_rx *rx, const struct rsk_ring_rx *ring, uint64_t to)
 {
 	uint64_t command = rsk_slot_cells(sizeof(struct rsk_slot_command));
 
+	rx->rail_loss.owed = RSK_RX_OWED_TO;
+	rx->rail_loss.owed_to = to;
 	rx->fallback.repeated = rx->partial.len || ring->next != rx->ring.next + command;
 	rsk_rx_free_partial(rx);
 	rx->ring = *ring;
@@ -79,9 +91,9 @@ int rsk_rx_see_answer(struct rsk_rx *rx)
 		rsk_rx_say_stay(rx);
 		return 0;
 	}
-	if (cmd.pos != rx->fallback.pos || cmd.gen != rx->gen)
+	if (!can_be_end(rx, cmd.pos) || cmd.gen != rx->gen)
 		return rsk_rx_refuse(rx);
-	go_by_tcp(rx, &ring);
+	go_by_tcp(rx, &ring, cmd.pos);
 	return 0;
 }
 
@@ -95,11 +107,11 @@ int rsk_rx_see_retransmit(struct rsk_rx *rx, const struct rsk_control_word *m)
 
 	if (!rsk_rx_is_quiesced(rx) || m->gen != rx->gen)
 		return 0;
-	if (m->pos != rx->fallback.pos || m->cells <= ring.next ||
+	if (!can_be_end(rx, m->pos) || m->cells <= ring.next ||
 	    m->cells > rsk_rx_free_below(rx) + ring.cells)
 		return rsk_rx_refuse(rx);
 	ring.next = m->cells;
-	go_by_tcp(rx, &ring);
+	go_by_tcp(rx, &ring, m->pos);
 	return 0;
 }
 

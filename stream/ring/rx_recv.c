@@ -376,7 +376,7 @@ static ssize_t recv_on(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *
 			if (rx->state != RSK_RX_WATCH)
 				continue;
 		}
-		return n == 0 ? rsk_rx_tcp_at_end(rx) : n;
+		return n == 0 ? rsk_rx_tcp_at_end(rx, c) : n;
 	}
 	return total ? (ssize_t)total : -EAGAIN;
 }

@@ -13,8 +13,8 @@
 #include "ring.h"
 
 /*
- * A rail broke, or its sender is gone: was more put than has arrived? If so, it is retransmitted by
- * TCP.
+ * A rail broke, its sender is gone, or was asked to retransmit: was more put than has arrived? If
+ * so, it is retransmitted by TCP.
  */
 enum rsk_rx_owed {
 	RSK_RX_OWED_NOTHING,
@@ -119,7 +119,7 @@ struct rsk_rx {
 		/* From QUIESCED or RACE on: the position in that control word. */
 		uint64_t pos;
 	} fallback;
-	/* Of a rail that broke, and of a sender that is gone. */
+	/* Of a rail that broke, of a sender that is gone, and of what is retransmitted. */
 	struct {
 		/* Ring limit: a rail broke, and the ring ends before this index; 0: none did. */
 		uint64_t limit;

@@ -133,6 +133,7 @@ struct rsk_tx {
 		uint32_t len, off; /* slot in @scratch, and how much of it was sent */
 		uint64_t cell;	   /* next slot to retransmit */
 		uint64_t pos;	   /* position of the byte at @off */
+		uint64_t asked;	   /* the position in QUIESCED, once that is answered */
 		/* [RSK_SLOT_MAX_PAYLOAD], during RESEND; arena memory. */
 		uint8_t *scratch;
 	} resend;
@@ -385,7 +386,7 @@ static inline uint64_t rsk_tx_owed_to(const struct rsk_tx *tx)
 static inline uint64_t rsk_tx_ring_end(const struct rsk_tx *tx)
 {
 	if (tx->own.word.what == RSK_TX_RETRANSMIT)
-		return tx->own.word.pos;
+		return tx->own.word.cells ? tx->resend.asked : tx->own.word.pos;
 	return tx->own.word.what == RSK_TX_RING && tx->pos > tx->start.pos ? tx->pos : 0;
 }
 

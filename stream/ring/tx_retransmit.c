@@ -180,7 +180,7 @@ static bool answer_again(struct rsk_tx *tx, const struct rsk_control_word *m)
  */
 int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_control_word *m)
 {
-	struct rsk_slot_command cmd = { .pos = m->pos,
+	struct rsk_slot_command cmd = { .pos = tx->pos,
 					.what = RSK_COMMAND_RETRANSMIT,
 					.gen = tx->gen };
 	const struct rsk_tx before = *tx;
@@ -207,10 +207,10 @@ int rsk_tx_on_quiesced(struct rsk_tx *tx, struct rsk_tcp *c, const struct rsk_co
 		owes(c, false);
 		return -EAGAIN;
 	}
-	tx->own.word = (struct rsk_control_word){ .what = RSK_TX_RETRANSMIT,
-						  .gen = tx->gen,
-						  .pos = tx->resend.pos,
-						  .cells = tx->ring.next };
+	tx->resend.asked = m->pos;
+	tx->own.word = (struct rsk_control_word){
+		.what = RSK_TX_RETRANSMIT, .gen = tx->gen, .pos = tx->pos, .cells = tx->ring.next
+	};
 	rsk_tx_put_word(tx);
 	return 0; /* also if the rail broke: RESUME reports more */
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * test_relay_fallback.c - tests what a relay is given when it starts (relay_fallback.c), and what
- * another process that shares the overread file can read of it at that moment. The relay's process
- * is the test's own: rsk_relay_start() is wrapped.
+ * another process that shares the overread file can read of it at that moment; and a peer that ends
+ * before it has repeated what it had said. The relay's process is the test's own:
+ * rsk_relay_start() is wrapped.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,6 +25,7 @@ static struct {
 	size_t reads;
 	uint32_t starts;
 	size_t down_bytes;
+	uint64_t owed;
 	char data[64], theirs[64];
 	ssize_t got;
 } relay;
@@ -32,6 +35,7 @@ int __wrap_rsk_relay_start(struct rsk_relay *r, int tcp, int end)
 {
 	relay.starts++;
 	relay.down_bytes = r->down_bytes;
+	relay.owed = r->owed;
 	memcpy(relay.data, r->data,
 	       r->down_bytes < sizeof(relay.data) ? r->down_bytes : sizeof(relay.data));
 	if (relay.reads)
@@ -104,4 +108,76 @@ Test(relay_fall_back, no_relay_without_all_of_the_bytes)
 	memset(&relay, 0, sizeof(relay));
 	cr_assert_eq(rsk_stream_relay(ks.s, ks.fd, RSK_REASON_PASSED, &l), -ENOMEM);
 	cr_assert_eq(relay.starts, 0);
+}
+
+/* ---- the relay's loop ---- */
+
+static void tcp_pair(int fds[static 2])
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(at);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_eq(bind(listener, (struct sockaddr *)&at, len), 0);
+	cr_assert_eq(listen(listener, 1), 0);
+	cr_assert_eq(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+	fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+	cr_assert_eq(connect(fds[0], (struct sockaddr *)&at, len), 0);
+	fds[1] = accept(listener, NULL, NULL);
+	cr_assert_geq(fds[1], 0);
+	close(listener);
+}
+
+/*
+ * The peer ends in order after 5 bytes that it repeats. If it has said that it will repeat more,
+ * it was killed before it had: the program is not to take that for the end of the stream.
+ */
+Test(relay_fall_back, an_end_before_what_the_peer_repeats)
+{
+	static const uint64_t owed[] = { 0, 5, 6, 5000 };
+
+	for (size_t i = 0; i < sizeof(owed) / sizeof(owed[0]); i++) {
+		struct rsk_relay *r = rsk_relay_new(0);
+		int peer[2], program[2];
+		char text[16];
+
+		cr_assert_not_null(r);
+		r->owed = owed[i];
+		tcp_pair(peer);
+		tcp_pair(program);
+		cr_assert_eq(send(peer[0], "12345", 5, 0), 5);
+		shutdown(peer[0], SHUT_WR);
+		shutdown(program[0], SHUT_WR);
+		rsk_relay_run(r, peer[1], program[1]);
+		cr_assert_eq(recv(program[0], text, sizeof(text), 0), 5);
+		errno = 0;
+		cr_assert_eq(recv(program[0], text, sizeof(text), 0), owed[i] > 5 ? -1 : 0);
+		cr_assert_eq(errno, owed[i] > 5 ? ECONNRESET : 0);
+		rsk_relay_free(r);
+		close(peer[0]);
+		close(peer[1]);
+		close(program[0]);
+	}
+}
+
+/* What the relay is told: less what is here already. */
+Test(relay_fall_back, how_much_is_to_be_repeated)
+{
+	static const struct {
+		uint64_t to, owed;
+	} cases[] = { { BYTES - 1, 0 }, { BYTES, 0 }, { BYTES + 7, 7 } };
+	const struct rsk_leaving l = { .kernel = true };
+	struct kit_stream ks;
+	struct kit k;
+
+	ks = with_file(&k);
+	relay.rc = -EAGAIN; /* nothing is taken, and it can be asked again */
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ks.s->rx.rail_loss.owed = RSK_RX_OWED_TO;
+		ks.s->rx.rail_loss.owed_to = ks.s->rx.pos + cases[i].to;
+		cr_assert_eq(rsk_stream_relay(ks.s, ks.fd, RSK_REASON_PASSED, &l), -EAGAIN);
+		cr_assert_eq(relay.owed, cases[i].owed, "%zu", i);
+	}
+	cr_assert_eq(relay.starts, 3);
 }

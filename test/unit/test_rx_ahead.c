@@ -21,18 +21,18 @@
 static struct {
 	uint8_t segment[2][BYTES] __attribute__((aligned(64)));
 	uint8_t window[2][BYTES] __attribute__((aligned(64)));
+	uint64_t sent, received;
+	struct rsk_tcp tcp;
+	struct rsk_stats_ahead seen;
 	struct rsk_rail rail[2]; /* the sender's, the receiver's */
-	bool tags, several;	 /* at the sender, at the receiver: more than one rail is up */
+	struct rsk_tx tx;
+	struct rsk_rx rx;
 	struct {
 		uint64_t off;
 		size_t len;
 	} put[PUTS];
 	uint32_t puts;
-	struct rsk_tcp tcp;
-	struct rsk_tx tx;
-	struct rsk_rx rx;
-	struct rsk_stats_ahead seen;
-	uint64_t sent, received;
+	bool tags, several; /* at the sender, at the receiver: more than one rail is up */
 } w;
 
 static int put(struct rsk_rail *rail, uint64_t off, size_t len)

@@ -315,7 +315,7 @@ Test(rx_harm, an_answer_to_another_rest)
 		cr_assert_eq(send_some(20), 20);
 		cr_assert_eq(recv_some(5), 5);
 		cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
-		command(w.tx.ring.next, w.rx.fallback.pos + (i == 1), RSK_COMMAND_RETRANSMIT,
+		command(w.tx.ring.next, w.rx.fallback.pos - (i == 1), RSK_COMMAND_RETRANSMIT,
 			w.rx.gen + (i == 2));
 		cr_assert_eq(rsk_rx_quiesce(&w.rx), i ? -EPROTO : 0, "%d", i);
 	}

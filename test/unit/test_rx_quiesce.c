@@ -122,6 +122,48 @@ Test(rx_quiesce, who_quiesces_reads_on_when_its_sender_is_dead)
 	cr_assert_eq(recv_some(4096), 0);
 }
 
+/*
+ * The sender is killed after its answer, when it has retransmitted nothing, a part, or everything.
+ * The end that the kernel then reports is in order only if nothing is missing before it.
+ */
+Test(rx_quiesce, a_sender_that_is_killed_between_answer_and_repetition)
+{
+	static const size_t repeated[] = { 0, 1, 69, 70 };
+
+	for (int how = 0; how < 3; how++)
+		for (size_t i = 0; i < sizeof(repeated) / sizeof(repeated[0]); i++) {
+			size_t n = repeated[i];
+
+			quiesced(100, 30);
+			w.wire.narrow = true;
+			w.wire.room = n;
+			w.unheard = !n;
+			answer();
+			cr_assert_eq(w.wire.in, 10 + n);
+			if (how == 0)
+				cr_assert_eq(rsk_rx_quiesce(&w.rx), 0);
+			else if (how == 1)
+				cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
+			w.wire.end = true;
+			rsk_rx_lose(&w.rx);
+			if (n)
+				cr_assert_eq(recv_some(4096), (ssize_t)n);
+			cr_assert_eq(recv_some(4096), n < 70 ? -ECONNRESET : 0, "%d, %zu", how, n);
+			cr_assert_eq(recv_some(4096), 0, "once");
+		}
+}
+
+/* The same, and the end is one of this end's own, which is in order. */
+Test(rx_quiesce, a_reader_that_shuts_down_between_answer_and_repetition)
+{
+	quiesced(100, 30);
+	w.unheard = true;
+	answer();
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), 0);
+	w.wire.end = w.wire.own_end = true;
+	cr_assert_eq(recv_some(4096), 0);
+}
+
 Test(rx_quiesce, an_answer_that_was_not_asked_for_is_refused)
 {
 	struct rsk_slot_command again = { .pos = 10, .what = RSK_COMMAND_RETRANSMIT, .gen = 1 };
@@ -131,7 +173,7 @@ Test(rx_quiesce, an_answer_that_was_not_asked_for_is_refused)
 	cr_assert_eq(recv_some(4096), -EPROTO);
 
 	quiesced(100, 30);
-	again.pos = 39;
+	again.pos = 39; /* 40 is read */
 	cr_assert_eq(rsk_ring_put_command(&w.tx.ring, &w.tx.key, &again), 0);
 	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EPROTO);
 	cr_assert(rsk_rx_validate(&w.rx));
@@ -299,7 +341,9 @@ Test(rx_quiesce, an_answer_by_control_word_is_checked)
 		int64_t pos, cells;
 		uint32_t gen;
 		int rc;
-	} bad[] = { { 1, 0, 0, -EPROTO },
+	} bad[] = { { -1, 0, 0, -EPROTO },
+		    { CELLS * RSK_CELL_BYTES, 0, 0, -EPROTO },
+		    { INT64_MIN, 0, 0, -EPROTO },
 		    { 0, -2 * (int64_t)CELLS, 0, -EPROTO },
 		    { 0, 2 * (int64_t)CELLS, 0, -EPROTO },
 		    { 0, INT64_MAX, 0, -EPROTO },

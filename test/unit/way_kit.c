@@ -58,6 +58,11 @@ static ssize_t wire_recv(struct rsk_tcp *c, const struct iovec *iov, int n, size
 	return (ssize_t)cap;
 }
 
+static bool wire_at_end(struct rsk_tcp *c)
+{
+	return w.wire.end && !w.wire.own_end;
+}
+
 static int wire_tx_pos(struct rsk_tcp *c, uint64_t *pos)
 {
 	*pos = w.wire.in;
@@ -82,6 +87,7 @@ static int put(struct rsk_rail *rail, uint64_t off, size_t len)
 }
 
 static const struct rsk_tcp_ops wire_ops = {
+	.at_end = wire_at_end,
 	.fin = wire_fin,
 	.send = wire_send,
 	.recv = wire_recv,

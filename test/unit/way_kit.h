@@ -28,6 +28,7 @@ struct wire {
 	uint64_t room; /* for unread bytes, if it is narrow */
 	bool narrow;
 	bool end;
+	bool own_end; /* the receiving end has shut reading down: no end of the sender's */
 	/* how often it was shut down: afterwards it accepts nothing, and ends behind what it has */
 	uint32_t shuts;
 	bool not_mine; /* it cannot be shut down now */
