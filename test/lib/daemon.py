@@ -44,6 +44,11 @@ class Daemon:
     def counts(self, machine="pmsp"):
         return self.get("/v1/status")[machine]
 
+    def asked(self):
+        """How many PMReq came, less those that came again since an answer was late."""
+        counts = self.counts()
+        return counts["requests"] - counts["duplicates"]
+
     def device(self, name):
         return next(device for device in self.get("/v1/devices")["devices"]
                     if device["name"] == name)

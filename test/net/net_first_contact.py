@@ -134,10 +134,10 @@ def names_are_asked_about_ahead(t):
     asker.connect(b.ip)  # rsockd is found by the first connect(), or the first stream
     t.equal(asker.do(do="resolve", address=AGGREGATE, port=SERVICE)["found"], [AGGREGATE],
             "as ever")
-    t.until(lambda: b.counts()["requests"] == 1 and a.counts("client")["mapped"] == 1, 20,
+    t.until(lambda: b.asked() == 1 and a.counts("client")["mapped"] == 1, 20,
             "it to be found out")
     t.equal(asker.connect()["peer"], b.ip, "connect()")
-    t.equal((b.counts()["requests"], a.counts("client")["cached"]), (1, 1),
+    t.equal((b.asked(), a.counts("client")["cached"]), (1, 1),
             "PMReq, answers from memory")
 
 

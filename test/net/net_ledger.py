@@ -225,10 +225,10 @@ def two_hosts_want_the_last_sessions(t):
         return own(o)["booked"] == 8
     t.until(fill, 60, "all sessions to be in use")
     t.until(lambda: all(remote(h, o)["state"] == "full" for h in (a, b)), 10, "both to know it")
-    requests, sent = o.counts()["requests"], len(both[0].plain)
+    requests, sent = o.asked(), len(both[0].plain)
     for s in both:
         t.equal([s.begin() for _ in range(5)], ["peer-full"] * 5, "a full RNIC")
-    t.equal(o.counts()["requests"] - requests, 0, "PMReq to a full RNIC")
+    t.equal(o.asked() - requests, 0, "PMReq to a full RNIC")
     t.equal(len(both[0].plain) - sent, 5, "streams that stay on TCP")
     t.check(count(a, "spared") >= 5, "questions that were spared")
     for s in both:
@@ -429,9 +429,9 @@ def a_drained_rnic_is_not_asked(t):
     t.until(lambda: quotas(etcd, o).get("host2", 0) >= 4, 10, "a quota")
     o.post("/v1/drain", {"device": "rnic0"})
     t.until(lambda: remote(a, o)["state"] == "draining", 10, "it to be told")
-    requests = o.counts()["requests"]
+    requests = o.asked()
     t.equal([s.begin() for _ in range(3)], ["peer-full"] * 3, "a drained RNIC")
-    t.equal(o.counts()["requests"], requests, "PMReq")
+    t.equal(o.asked(), requests, "PMReq")
     t.until(lambda: quotas(etcd, o).get("host2") == 1, 10, "what is not in use to be given back")
     s.flow()
     o.post("/v1/drain", {"device": "rnic0", "on": False})

@@ -97,7 +97,7 @@ def the_cp_s_side_asks_too(t):
     t.equal(a.map(b, SERVICE)["outcome"], "mapped", "agreed")
     answer = a.map(b, 6000)
     t.equal((answer["outcome"], answer["verdict"]), ("not-asked", "no-rule"), answer)
-    t.equal(b.counts()["requests"], 1, "no PMReq for what the central agent refuses")
+    t.equal(b.asked(), 1, "no PMReq for what the central agent refuses")
     t.until(lambda: held(c) == 0 and a.device("rnic0")["promised"] == 0, 10,
             "what was asked only to be given back")
 

@@ -74,13 +74,13 @@ def remembered_for_pm_time(t):
     a, b = pair(t)
     t.equal(a.map(b, SERVICE)["outcome"], "mapped", "the first")
     t.equal(a.map(b, SERVICE)["outcome"], "mapped", "the second")
-    t.equal((b.counts()["requests"], a.counts("client")["cached"]), (1, 1),
+    t.equal((b.asked(), a.counts("client")["cached"]), (1, 1),
             "PMReq, answers from memory")
-    t.until(lambda: a.map(b, SERVICE)["outcome"] == "mapped" and b.counts()["requests"] == 2, 20,
+    t.until(lambda: a.map(b, SERVICE)["outcome"] == "mapped" and b.asked() == 2, 20,
             "PmTime to be over")
     t.equal(a.map(b, SERVICE, cp_port=40000)["outcome"], "mapped", "for one connection")
     t.equal(a.map(b, SERVICE, cp_port=40000)["outcome"], "mapped", "for one connection, once more")
-    t.equal(b.counts()["requests"], 4, "a connection is never answered from memory")
+    t.equal(b.asked(), 4, "a connection is never answered from memory")
 
 
 @case(timeout=60)
@@ -109,7 +109,7 @@ def both_sides_decide(t):
     b.start(**serving(b))
     answer = a.map(b, 9)
     t.equal((answer["outcome"], answer["verdict"]), ("not-asked", "no-rule"), answer)
-    t.equal(b.counts()["requests"], 0, "F1 said no: no PMReq")
+    t.equal(b.asked(), 0, "F1 said no: no PMReq")
     answer = a.map(b, 7000)
     t.equal((answer["outcome"], answer["verdict"]), ("refused", "map"), answer)
     t.equal(b.counts()["denies"], 1, "F2 said no: PMDeny")
@@ -122,7 +122,7 @@ def no_device_no_request(t):
     b.start(**serving(b))
     answer = a.map(b, SERVICE)
     t.equal((answer["outcome"], answer["verdict"]), ("not-asked", "no-device"), answer)
-    t.equal(b.counts()["requests"], 0, "PMReq")
+    t.equal(b.asked(), 0, "PMReq")
 
 
 @case(timeout=60)
