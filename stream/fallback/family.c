@@ -183,8 +183,8 @@ void rsk_stream_share(struct rsk_stream *s, int fd)
 		rc = off_ring(s, &k);
 	if (rc == -EPROTO)
 		rsk_stream_fail(s, fd);
-	/* Also if the sender has not said yet what of the ring's bytes it repeats. */
-	else if (rc < 0 || rsk_rx_in_race(&s->rx) || s->rx.skip ||
+	/* Also if the sender has not said yet what of the ring's bytes it repeats, and whether. */
+	else if (rc < 0 || rsk_rx_in_race(&s->rx) || s->rx.skip || rsk_rx_unreported(&s->rx) ||
 		 (s->rx.state > RSK_RX_TCP && !s->rx.fin))
 		atomic_store_explicit(&s->fork.torn, true, memory_order_relaxed);
 	rsk_stream_note(s, true, RSK_REASON_SHARED_HOLDER);

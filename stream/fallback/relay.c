@@ -131,6 +131,14 @@ static bool peer_ended(int tcp)
 	       info.tcpi_state != TCP_FIN_WAIT2;
 }
 
+/* The peer ended before it had repeated all that it was to. */
+static bool is_early(const struct rsk_relay *r, int tcp)
+{
+	uint64_t pos;
+
+	return r->owed && rsk_kernel_ended(tcp, &pos) == 0 && pos < r->owed;
+}
+
 /* Reads one block of @from. False: there is none now. */
 static bool pull(struct rsk_relay *r, struct way *w, bool down)
 {
@@ -155,14 +163,12 @@ static bool pull(struct rsk_relay *r, struct way *w, bool down)
 	}
 	if (n <= 0) {
 		w->over = true;
-		w->failed = n < 0 || (down && (r->reset || r->owed));
+		w->failed = n < 0 || (down && (r->reset || is_early(r, w->from)));
 		w->before = w->skip = 0;
 		return true;
 	}
 	w->at = 0;
 	w->end = (size_t)n;
-	if (down)
-		r->owed -= r->owed < (uint64_t)n ? r->owed : (uint64_t)n;
 	if (w->before) {
 		w->before -= (uint64_t)n;
 	} else if (w->skip) {

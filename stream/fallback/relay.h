@@ -35,8 +35,8 @@ struct rsk_relay {
 	/* after the ring bytes comes an error that the TCP socket has reported already */
 	bool reset;
 	/*
-	 * so many bytes of the TCP socket the peer is certain to send, since it repeats them: an
-	 * end that comes before them is a reset
+	 * rsk_rx_tcp_owed(): the TCP socket's end is a reset if it comes before so many bytes,
+	 * whoever has read them
 	 */
 	uint64_t owed;
 	/*

@@ -168,11 +168,10 @@ static int plan_and_start(struct rsk_stream *s, int fd, const struct rsk_leaving
 	struct rsk_relay *r = *made = rsk_relay_new(rsk_rx_relay_bytes(&s->rx) + up + over);
 	int rc = r ? plan_rx(s, r, l) : -ENOMEM;
 
+	if (r)
+		r->owed = rsk_rx_tcp_owed(&s->rx);
 	if (rc == 0)
 		rc = plan_over(s, fd, r, over);
-	/* What the peer repeats is among the TCP socket's bytes; otherwise these follow ours. */
-	if (rc == 0)
-		r->owed = rsk_rx_owed_from(&s->rx, s->rx.pos + (l->again ? 0 : r->down_bytes));
 	if (rc == 0)
 		rc = rsk_tx_relay_plan(&s->tx, r, up);
 	return rc < 0 ? rc : take_over_and_start(s, fd, r, over, end);

@@ -45,11 +45,12 @@ void rsk_slot_repair_want(struct rsk_stream *s)
 		rsk_progress_call();
 }
 
-static bool is_shut(int fd)
+static bool is_shut(const struct rsk_stream *s, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
 
-	return fd >= 0 && rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
+	return fd >= 0 && !atomic_load(&s->rd_shut) &&
+	       rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
 }
 
 /* Will the request of @s have no answer? rx_lock is held. */
@@ -61,7 +62,7 @@ static bool is_unheard(const struct rsk_stream *s, uint64_t now_ns, int fd)
 		asked_ns = s->quiesced.since_ns;
 	else if (!rsk_rx_repair_open(&s->rx) || s->repair.called != rsk_rx_repair(&s->rx))
 		return false;
-	return now_ns - asked_ns > ANSWER_NS && (s->rx.repair.gave_up || is_shut(fd));
+	return now_ns - asked_ns > ANSWER_NS && (s->rx.repair.gave_up || is_shut(s, fd));
 }
 
 /* If @s is quiesced, and has been for long, asks for the answer. rx_lock is held. */

@@ -380,11 +380,14 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell);
 int rsk_rx_owe(struct rsk_rx *rx, uint64_t to, uint64_t ring_end);
 void rsk_rx_owe_is_moot(struct rsk_rx *rx);
 
-/* Bytes from position @pos on that the sender has said it retransmits, whatever happens. */
-static inline uint64_t rsk_rx_owed_from(const struct rsk_rx *rx, uint64_t pos)
+/*
+ * So many bytes come by the TCP socket before the sender's end in order, since it has said up to
+ * where it retransmits; 0: it has not.
+ */
+static inline uint64_t rsk_rx_tcp_owed(const struct rsk_rx *rx)
 {
-	return rx->rail_loss.owed == RSK_RX_OWED_TO && rx->rail_loss.owed_to > pos ?
-		       rx->rail_loss.owed_to - pos :
+	return rx->rail_loss.owed == RSK_RX_OWED_TO && rx->rail_loss.owed_to > rx->ring_bytes ?
+		       rx->rail_loss.owed_to - rx->ring_bytes :
 		       0;
 }
 

@@ -89,6 +89,8 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		rx->rail_loss.no_command = true;
 		return;
 	}
+	/* If the answer was found just now, it says what is owed. */
+	due = due && rx->state >= RSK_RX_WATCH;
 	*cell = rx->ring.next;
 	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin) {
 		*pos = rx->state == RSK_RX_WATCH ? RSK_POS_START : rx->pos;

@@ -66,6 +66,19 @@ ssize_t rsk_rx_ring_at_end(struct rsk_rx *rx)
 	return -ECONNRESET;
 }
 
+/*
+ * The TCP socket has ended before all that the sender retransmits. Other processes may have read of
+ * it, so only the kernel knows. An end that is this end's own shutdown says nothing of the sender.
+ */
+static bool is_early(const struct rsk_rx *rx, struct rsk_tcp *c)
+{
+	uint64_t pos = rx->pos - rx->ring_bytes;
+
+	if (c->ops->end_pos && c->ops->end_pos(c, &pos) < 0)
+		return false;
+	return pos < rsk_rx_tcp_owed(rx);
+}
+
 ssize_t rsk_rx_tcp_at_end(struct rsk_rx *rx, struct rsk_tcp *c)
 {
 	rx->tcp.eof = true;
@@ -76,8 +89,7 @@ ssize_t rsk_rx_tcp_at_end(struct rsk_rx *rx, struct rsk_tcp *c)
 	if (!rsk_rx_ended(rx))
 		return -EAGAIN;
 	if (rx->rail_loss.owed == RSK_RX_OWED_NOTHING || rx->tcp.err_told ||
-	    (rx->rail_loss.owed == RSK_RX_OWED_TO && !rsk_rx_owed_from(rx, rx->pos)) ||
-	    (c->ops->at_end && !c->ops->at_end(c)))
+	    (rx->rail_loss.owed == RSK_RX_OWED_TO && !is_early(rx, c)))
 		return 0;
 	rsk_rx_told(rx, -ECONNRESET);
 	return -ECONNRESET;
@@ -87,10 +99,10 @@ ssize_t rsk_rx_before_report(struct rsk_rx *rx, struct rsk_tcp *c)
 {
 	bool some = rsk_rx_ask_tcp(rx, c); /* an end counts when the sender has reported */
 
-	if (!rx->rail_loss.lost || !(some || rx->overread.len))
-		return -EAGAIN;
 	if (rx->tcp.err)
 		return rsk_rx_take_error(rx);
+	if (!rx->rail_loss.lost || !(some || rx->overread.len))
+		return -EAGAIN;
 	return rx->tcp.eof && !rx->overread.len ? rsk_rx_tcp_at_end(rx, c) : rsk_rx_refuse(rx);
 }
 

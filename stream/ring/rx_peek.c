@@ -214,12 +214,12 @@ enum rsk_rx_end rsk_rx_end(struct rsk_rx *rx)
 		return RSK_RX_END_HERE;
 	if (rx->tcp.eof && rx->rail_loss.owed == RSK_RX_OWED_UNKNOWN && !rsk_rx_ended(rx))
 		return RSK_RX_END_BEHIND;
-	if (rsk_rx_awaits_report(rx))
+	if (rsk_rx_awaits_report(rx) || rsk_rx_is_quiesced(rx))
 		return RSK_RX_END_BEHIND;
 	if (rx->state != RSK_RX_ONRING || rx->tcp.err || rx->tcp.err_told || rx->rail_loss.lost ||
 	    rx->rail_loss.limit || rx->rail->ops->caps & RSK_FABRIC_SYNC)
 		return RSK_RX_END_TCP;
-	word = rsk_rx_is_quiesced(rx) ? -1 : last_word(rx);
+	word = last_word(rx);
 	if (word < 0)
 		return RSK_RX_END_BEHIND;
 	return word == RSK_COMMAND_FIN ? RSK_RX_END_HERE : RSK_RX_END_TCP;

@@ -50,6 +50,11 @@ struct rsk_tcp_ops {
 	 */
 	bool (*at_end)(struct rsk_tcp *c);
 	/*
+	 * The peer has shut the socket down: after how many bytes, whoever has read them. Returns
+	 * 0; -EAGAIN: it has not; or -errno. NULL: only this end reads.
+	 */
+	int (*end_pos)(struct rsk_tcp *c, uint64_t *pos);
+	/*
 	 * Sends the kernel's FIN: nothing more is sent on the socket. Returns 0, or -EBADF if this
 	 * socket cannot do it. NULL: as -EBADF.
 	 */

@@ -11,6 +11,7 @@
 #include <rsock/sys.h>
 
 #include "log.h"
+#include "rdma.h"
 #include "stream.h"
 #include "upcall.h"
 
@@ -64,6 +65,9 @@ void rsk_stream_fail(struct rsk_stream *s, int fd)
 	rsk_log(RSK_LOG_ERROR, "fd %d: the peer broke the rules, the stream ends", fd);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_DEMOTED_RX, RSK_REASON_LINK_BROKEN);
 	rsk_sys_shutdown(fd, SHUT_RDWR);
+	/* Who waits for the sender's answer, or its report, does not watch the socket. */
+	if (s->link && s->link->remote)
+		rsk_rdma_news(NULL, s->link, s->sid, RSK_WAKE_RX | RSK_WAKE_TX);
 }
 
 bool rsk_stream_reset(struct rsk_stream *s, int fd, int err, bool told)

@@ -179,6 +179,25 @@ int rsk_kernel_received(int fd, uint64_t *pos)
 	return rc;
 }
 
+static bool peer_may_send(const struct tcp_info *ti)
+{
+	return ti->tcpi_state == TCP_STATE_ESTABLISHED || ti->tcpi_state == TCP_STATE_FIN_WAIT1 ||
+	       ti->tcpi_state == TCP_STATE_FIN_WAIT2;
+}
+
+/* The kernel counts the FIN as a byte. */
+int rsk_kernel_ended(int fd, uint64_t *pos)
+{
+	struct tcp_info ti;
+	int rc = tcp_info(fd, &ti);
+
+	if (rc == 0 && peer_may_send(&ti))
+		rc = -EAGAIN;
+	if (rc == 0)
+		*pos = ti.tcpi_bytes_received - (ti.tcpi_bytes_received != 0);
+	return rc;
+}
+
 bool rsk_kernel_established(int fd)
 {
 	struct tcp_info ti;
@@ -233,8 +252,7 @@ static int kernel_rx_pos(struct rsk_tcp *c, uint64_t *pos)
 			return -EIO;
 		if (a.tcpi_bytes_received != b.tcpi_bytes_received)
 			continue;
-		if (a.tcpi_state != TCP_STATE_ESTABLISHED && a.tcpi_state != TCP_STATE_FIN_WAIT1 &&
-		    a.tcpi_state != TCP_STATE_FIN_WAIT2)
+		if (!peer_may_send(&a))
 			return -EPIPE;
 		*pos = a.tcpi_bytes_received - (uint64_t)inq;
 		return counted(s, *pos, atomic_load(&s->tcp_bytes.rx));
@@ -290,6 +308,11 @@ static bool kernel_at_end(struct rsk_tcp *c)
 	       rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
 }
 
+static int kernel_end_pos(struct rsk_tcp *c, uint64_t *pos)
+{
+	return rsk_kernel_ended(c->fd, pos);
+}
+
 /* On this host the ring outlives the process that put the bytes. */
 static void kernel_owes(struct rsk_tcp *c, bool some)
 {
@@ -304,6 +327,7 @@ static const struct rsk_tcp_ops kernel_ops = {
 	.at_mark = kernel_at_mark,
 	.errs = kernel_errs,
 	.at_end = kernel_at_end,
+	.end_pos = kernel_end_pos,
 	.fin = kernel_fin,
 	.owes = kernel_owes,
 	.send = kernel_send,

@@ -56,6 +56,11 @@ uint32_t rsk_kernel_unacked(int fd);
 
 /* Bytes ever received, read or not. 0 or -errno. */
 int rsk_kernel_received(int fd, uint64_t *pos);
+/*
+ * rsk_kernel_ended - the same, of a socket whose peer has sent its FIN: all that ever comes.
+ * Returns 0; -EAGAIN: it has not; or -errno.
+ */
+int rsk_kernel_ended(int fd, uint64_t *pos);
 
 /* True if neither end has closed the connection, as far as this host knows. */
 bool rsk_kernel_established(int fd);

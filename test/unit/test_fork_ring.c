@@ -85,6 +85,36 @@ Test(fork_ring, what_is_unread_is_taken_out)
 	cr_assert_eq(ks.s->rx.state, RSK_RX_TCP);
 }
 
+/*
+ * After a break, before the report: a slot is damaged, and what the TCP socket has is newer. The
+ * child would not learn what is missing.
+ */
+Test(fork_ring, a_child_before_the_report)
+{
+	struct kit_stream ks;
+	uint64_t pos, cell;
+	struct kit k;
+
+	kit_init();
+	kit_link(&k, true);
+	kit_rail_up(&k, 0);
+	ks = kit_stream(&k, false);
+	on_ring(&far, 0);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(send_some(100), 100);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(send_some(7), 7);
+	w.segment[1][RING + (w.rx.ring.next & (CELLS - 1)) * RSK_CELL_BYTES + 30] ^= 1;
+	rsk_tx_break(&w.tx);
+	rsk_rx_break(&w.rx, &pos, &cell);
+	rsk_rx_fini(&ks.s->rx);
+	ks.s->rx = w.rx;
+	cr_assert(rsk_rx_awaits_report(&ks.s->rx));
+	rsk_stream_share(ks.s, ks.fd);
+	cr_assert(atomic_load(&ks.s->fork.torn));
+	cr_assert_not(rsk_stream_failed(ks.s), "the parent may still get the report");
+}
+
 Test(fork_ring, a_sender_that_does_not_stop_is_refused)
 {
 	struct kit_stream ks;

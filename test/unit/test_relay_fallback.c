@@ -161,12 +161,12 @@ Test(relay_fall_back, an_end_before_what_the_peer_repeats)
 	}
 }
 
-/* What the relay is told: less what is here already. */
+/* What the relay is told: the ring's bytes never come by the TCP socket. */
 Test(relay_fall_back, how_much_is_to_be_repeated)
 {
 	static const struct {
-		uint64_t to, owed;
-	} cases[] = { { BYTES - 1, 0 }, { BYTES, 0 }, { BYTES + 7, 7 } };
+		uint64_t to, ring, owed;
+	} cases[] = { { 99, 100, 0 }, { 100, 100, 0 }, { 107, 100, 7 } };
 	const struct rsk_leaving l = { .kernel = true };
 	struct kit_stream ks;
 	struct kit k;
@@ -175,7 +175,8 @@ Test(relay_fall_back, how_much_is_to_be_repeated)
 	relay.rc = -EAGAIN; /* nothing is taken, and it can be asked again */
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		ks.s->rx.rail_loss.owed = RSK_RX_OWED_TO;
-		ks.s->rx.rail_loss.owed_to = ks.s->rx.pos + cases[i].to;
+		ks.s->rx.rail_loss.owed_to = cases[i].to;
+		ks.s->rx.ring_bytes = cases[i].ring;
 		cr_assert_eq(rsk_stream_relay(ks.s, ks.fd, RSK_REASON_PASSED, &l), -EAGAIN);
 		cr_assert_eq(relay.owed, cases[i].owed, "%zu", i);
 	}

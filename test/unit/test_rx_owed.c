@@ -279,6 +279,24 @@ Test(rx_owed, a_second_break_before_the_ring_begins)
 	cr_assert_eq(recv_some(4096), 100);
 }
 
+/* A connection that is aborted meanwhile has an error, which no report changes. */
+Test(rx_owed, an_error_before_the_report)
+{
+	uint64_t pos, cell;
+
+	on_ring(&far, 10);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(send_some(20), 20);
+	cr_assert_eq(rsk_tx_fall_back(&w.tx, &w.wire.c), 0);
+	harm_next(RSK_SLOT_FRAME_BYTES);
+	rsk_tx_break(&w.tx);
+	rsk_rx_break(&w.rx, &pos, &cell);
+	cr_assert(rsk_rx_awaits_report(&w.rx));
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+	w.wire.err = -ECONNRESET;
+	cr_assert_eq(recv_some(4096), -ECONNRESET);
+}
+
 /*
  * The sender has left the ring, sent by TCP, and ended; all had landed. If a slot, the command, or
  * the index of a slot, was damaged before it was read, what the TCP socket has is newer than what

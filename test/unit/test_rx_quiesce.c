@@ -16,6 +16,23 @@ static void quiesced(size_t put_len, size_t read_len)
 	cr_assert_not(rsk_rx_ready(&w.rx));
 }
 
+/* The same, with 6 of 10 bytes unread that come by TCP before the ring's. */
+static void quiesced_before_the_ring(size_t put_len)
+{
+	world_init(&far, 5);
+	cr_assert_eq(send_some(10), 10);
+	cr_assert_eq(recv_some(4), 4);
+	cr_assert_eq(rsk_tx_propose(&w.tx), 0);
+	cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
+	cr_assert_eq(w.rx.state, RSK_RX_WATCH);
+	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
+	cr_assert_eq(w.tx.state, RSK_TX_ONRING);
+	cr_assert_eq(send_some(put_len), (ssize_t)put_len);
+	cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
+	cr_assert_eq(w.rx.state, RSK_RX_DRAIN_TCP);
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), -EAGAIN);
+}
+
 static void answer(void)
 {
 	cr_assert_eq(rsk_tx_serve(&w.tx, &w.wire.c), 0);
@@ -107,6 +124,41 @@ Test(rx_quiesce, a_rail_that_breaks_is_an_answer)
 	cr_assert_eq(recv_some(4096), 70);
 }
 
+/* Nothing is read until the answer is found: nor do the TCP socket's bytes count as readable. */
+Test(rx_quiesce, before_the_ring)
+{
+	quiesced_before_the_ring(100);
+	cr_assert_eq(recv_some(4096), -EAGAIN);
+	cr_assert_not(rsk_rx_ready(&w.rx));
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_BEHIND);
+	answer();
+	cr_assert_eq(rsk_rx_recheck(&w.rx), 0);
+	cr_assert_eq(rsk_rx_end(&w.rx), RSK_RX_END_TCP);
+	cr_assert_eq(recv_some(4096), 106);
+}
+
+/* The rail breaks when all is retransmitted, and the answer was not looked at yet. */
+Test(rx_quiesce, an_answer_that_is_found_at_the_break)
+{
+	for (int seen = 0; seen < 2; seen++) {
+		uint64_t pos, cell;
+
+		quiesced_before_the_ring(100);
+		answer();
+		answer();
+		cr_assert_eq(w.tx.state, RSK_TX_TCP);
+		cr_assert_eq(w.wire.in, 110);
+		if (seen)
+			cr_assert_eq(rsk_rx_serve(&w.rx, &w.wire.c), 0);
+		rsk_tx_break(&w.tx);
+		rsk_rx_break(&w.rx, &pos, &cell);
+		cr_assert_eq(rsk_rx_owe(&w.rx, rsk_tx_owed_to(&w.tx), rsk_tx_ring_end(&w.tx)), 0,
+			     "%d: nothing is missing", seen);
+		cr_assert_eq(rsk_tx_resume(&w.tx, &w.wire.c, pos, cell), 0);
+		cr_assert_eq(recv_some(4096), 106);
+	}
+}
+
 Test(rx_quiesce, who_quiesces_reads_on_when_its_sender_is_dead)
 {
 	quiesced(100, 30);
@@ -151,6 +203,18 @@ Test(rx_quiesce, a_sender_that_is_killed_between_answer_and_repetition)
 			cr_assert_eq(recv_some(4096), n < 70 ? -ECONNRESET : 0, "%d, %zu", how, n);
 			cr_assert_eq(recv_some(4096), 0, "once");
 		}
+}
+
+/* After a fork: another process has read some of it, and nothing is missing. */
+Test(rx_quiesce, what_is_repeated_is_read_by_another_process)
+{
+	quiesced(100, 30);
+	answer();
+	cr_assert_eq(rsk_rx_quiesce(&w.rx), 0);
+	cr_assert_eq(recv_some(20), 20);
+	w.wire.out += 50;
+	w.wire.end = true;
+	cr_assert_eq(recv_some(4096), 0);
 }
 
 /* The same, and the end is one of this end's own, which is in order. */

@@ -228,6 +228,39 @@ Test(slot_repair, an_answer_to_a_fork_that_does_not_come)
 	cr_assert_lt(ns, 6000000000ull);
 }
 
+/* This end has shut reading, which shows as the other's end, and its sender is stopped. */
+Test(slot_repair, a_reader_that_shuts_down_ends_nothing)
+{
+	begin();
+	rsk_lock(&ks.s->rx_lock);
+	cr_assert_eq(rsk_rx_quiesce(&ks.s->rx), -EAGAIN);
+	rsk_slot_repair_want(ks.s);
+	rsk_unlock(&ks.s->rx_lock);
+	cr_assert_eq(shutdown(ks.fd, SHUT_RD), 0);
+	atomic_store(&ks.s->rd_shut, 1);
+	for (int i = 0; i < ROUNDS; i++)
+		is_called();
+	cr_assert_not(rsk_stream_failed(ks.s));
+}
+
+/*
+ * A reader sleeps until its sender has answered, and does not watch the TCP socket meanwhile:
+ * another thread ends the stream.
+ */
+Test(slot_repair, a_stream_that_fails_wakes_who_waits_for_the_answer)
+{
+	_Atomic(uint64_t) *sleepers;
+
+	begin();
+	rsk_lock(&ks.s->rx_lock);
+	cr_assert_eq(rsk_rx_quiesce(&ks.s->rx), -EAGAIN);
+	rsk_unlock(&ks.s->rx_lock);
+	sleepers = &rsk_seg_own_ctl(&ks.s->link->seg, ks.s->sid)->want_rx;
+	atomic_store(sleepers, 1);
+	rsk_stream_fail(ks.s, ks.fd);
+	cr_assert_eq(atomic_load(sleepers), 0, "its doorbell was not struck");
+}
+
 struct told {
 	uint64_t pos, cell, owed, ring_end;
 };

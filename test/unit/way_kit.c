@@ -58,9 +58,10 @@ static ssize_t wire_recv(struct rsk_tcp *c, const struct iovec *iov, int n, size
 	return (ssize_t)cap;
 }
 
-static bool wire_at_end(struct rsk_tcp *c)
+static int wire_end_pos(struct rsk_tcp *c, uint64_t *pos)
 {
-	return w.wire.end && !w.wire.own_end;
+	*pos = w.wire.in;
+	return w.wire.end && !w.wire.own_end ? 0 : -EAGAIN;
 }
 
 static int wire_tx_pos(struct rsk_tcp *c, uint64_t *pos)
@@ -87,7 +88,7 @@ static int put(struct rsk_rail *rail, uint64_t off, size_t len)
 }
 
 static const struct rsk_tcp_ops wire_ops = {
-	.at_end = wire_at_end,
+	.end_pos = wire_end_pos,
 	.fin = wire_fin,
 	.send = wire_send,
 	.recv = wire_recv,
