@@ -18,7 +18,7 @@
 	"- {name: two, addresses: [10.0.0.2]}\n"                                                   \
 	"services:\n- {name: any, ports: ['1-65535']}\n"                                           \
 	"rules:\n"                                                                                 \
-	"- {name: some, when: {users: ['1000']}}\n"
+	"- {name: some, when: {users: ['1000', '1002']}}\n"
 
 static struct rsk_listeners listeners;
 static unsigned int measured;
@@ -48,7 +48,7 @@ static struct rsk_services_self self_of(struct rsk_pma *a)
 static void listener(uint8_t last, uint16_t port, uint64_t cookie, uint32_t uid)
 {
 	struct rsk_listener is = {
-		.at = { .ipv = 4, .port = port }, .cookie = cookie, .process = 1, .uid = uid
+		.at = { .ipv = 4, .port = port }, .cookie = cookie, .process = uid, .uid = uid
 	};
 
 	if (last)
@@ -98,7 +98,7 @@ Test(services_self, each_address_once_and_in_order)
 	is(&s, 3, 2, 90, "two");
 	memcpy(since, s.entry.services[3].since, sizeof(since));
 	snprintf(s.entry.services[3].since, RSK_SERVICE_NAME, "2000-01-01T00:00:00Z");
-	rsk_listeners_drop(&listeners, 2, 1);
+	rsk_listeners_drop(&listeners, 2, 1000);
 	cr_assert_eq(rsk_services_self_update(&s, 3 * SECOND_NS), 0);
 	cr_assert_eq(s.entry.n, 3);
 	cr_assert_str_eq(s.entry.services[2].since, "2000-01-01T00:00:00Z", "since it is there");
@@ -154,5 +154,32 @@ Test(services_self, limits)
 	text = rsk_service_entry_text(&s.entry);
 	cr_assert_leq(strlen(text), RSK_SERVICE_BYTES);
 	free(text);
+	end(&s, a);
+}
+
+/*
+ * Users take turns: those who listen on very many ports, whether policy maps them or not, take no
+ * place of another's, on whichever port.
+ */
+Test(services_self, one_user_takes_no_place_of_another)
+{
+	struct rsk_pma *a = pma_of(CONF);
+	struct rsk_services_self s = self_of(a);
+	size_t theirs = 0;
+
+	for (uint16_t i = 0; i < 1024; i++) {
+		listener(2, 1000 + i, i + 1u, 1000);
+		listener(2, 3000 + i, i + 2001u, 1001); /* no rule for this user */
+	}
+	for (uint16_t i = 0; i < 200; i++)
+		listener(2, 60000 + i, i + 5001u, 1002);
+	cr_assert_eq(rsk_services_self_update(&s, SECOND_NS), 0);
+	cr_assert_eq(s.entry.n, RSK_SERVICE_MOST);
+	cr_assert_eq(s.entry.left_out, 1024 + 200 - RSK_SERVICE_MOST);
+	for (size_t i = 0; i < s.entry.n; i++) {
+		theirs += s.entry.services[i].at.port >= 60000;
+		cr_assert(!i || s.entry.services[i].at.port > s.entry.services[i - 1].at.port);
+	}
+	cr_assert_eq(theirs, RSK_SERVICE_MOST / 2);
 	end(&s, a);
 }

@@ -14,21 +14,85 @@
 /* Addresses of sockets of which policy is asked each time, which takes some milliseconds */
 #define CONSIDERED_MOST 4096u
 
+/* A socket, and how many of its user's come before it. */
+struct listening {
+	struct rsk_pma_socket is;
+	uint32_t rank;
+};
+
 /* A service, and when policy has mapped it last; 0: it lacks resources. */
 struct found {
 	struct rsk_service is;
 	uint64_t ok_ns;
+	size_t order; /* in which it was found */
 };
 
 /* What one look finds. */
 struct look {
 	const struct rsk_services_self *s;
 	uint64_t now_ns;
-	struct found *all; /* owned, with room for CONSIDERED_MOST */
-	size_t n, considered;
+	struct listening *sockets; /* owned, with room for all listeners */
+	struct found *all;	   /* owned, with room for CONSIDERED_MOST */
+	size_t n_sockets, n, considered;
 	uint64_t left_out;
-	struct rsk_pma_socket last;
 };
+
+/* ---- whose turn it is ---- */
+
+static int compare_addresses(const struct rsk_pm_addr *x, const struct rsk_pm_addr *y)
+{
+	int order = (int)x->ipv - y->ipv;
+
+	if (!order)
+		order = memcmp(x->ip, y->ip, 16);
+	return order ? order : (int)x->port - y->port;
+}
+
+static int by_user(const void *a, const void *b)
+{
+	const struct rsk_pma_socket *x = &((const struct listening *)a)->is,
+				    *y = &((const struct listening *)b)->is;
+	int order = (x->uid > y->uid) - (x->uid < y->uid);
+
+	return order ? order : compare_addresses(&x->at, &y->at);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct listening *x = a, *y = b;
+	int order = (x->rank > y->rank) - (x->rank < y->rank);
+
+	return order ? order : by_user(a, b);
+}
+
+static void on_listener(void *ctx, const struct rsk_listener *is)
+{
+	struct look *l = ctx;
+
+	l->sockets[l->n_sockets++].is = (struct rsk_pma_socket){ .at = is->at, .uid = is->uid };
+}
+
+/*
+ * The users take turns, each with its sockets by address: one who listens on very many ports takes
+ * no place of another's. Of sockets that share an address (SO_REUSEPORT) one is enough.
+ */
+static void take_turns(struct look *l)
+{
+	size_t n = 0;
+
+	qsort(l->sockets, l->n_sockets, sizeof(*l->sockets), by_user);
+	for (size_t i = 0; i < l->n_sockets; i++) {
+		struct listening *at = &l->sockets[i], *before = n ? &l->sockets[n - 1] : NULL;
+		bool same = before && before->is.uid == at->is.uid;
+
+		if (same && !compare_addresses(&before->is.at, &at->is.at))
+			continue;
+		at->rank = same ? before->rank + 1 : 0;
+		l->sockets[n++] = *at;
+	}
+	l->n_sockets = n;
+	qsort(l->sockets, n, sizeof(*l->sockets), by_rank);
+}
 
 /* ---- of one socket ---- */
 
@@ -44,7 +108,7 @@ static void on_offer(void *ctx, const struct rsk_pma_offer *offer)
 		l->left_out++;
 		return;
 	}
-	*f = (struct found){ .is = { .at = offer->at, .rdma = offer->rdma } };
+	*f = (struct found){ .is = { .at = offer->at, .rdma = offer->rdma }, .order = l->n };
 	rsk_service_put_text(f->is.name, sizeof(f->is.name), offer->service);
 	if (!offer->is_short) {
 		rsk_service_put_text(f->is.device, sizeof(f->is.device), offer->device);
@@ -53,19 +117,12 @@ static void on_offer(void *ctx, const struct rsk_pma_offer *offer)
 	l->n++;
 }
 
-static void on_listener(void *ctx, const struct rsk_listener *is)
+static void consider(struct look *l, const struct rsk_pma_socket *is)
 {
-	struct look *l = ctx;
-	const struct rsk_pma_socket socket = { .at = is->at, .uid = is->uid };
-
-	/* Of sockets that share an address (SO_REUSEPORT) one is enough. */
-	if (l->last.uid == socket.uid && rsk_pm_addr_equal(&l->last.at, &socket.at))
-		return;
-	l->last = socket;
 	if (l->considered >= CONSIDERED_MOST)
 		l->left_out++;
 	else
-		l->considered += rsk_pma_offers(l->s->from.pma, &socket, l->now_ns, on_offer, l);
+		l->considered += rsk_pma_offers(l->s->from.pma, is, l->now_ns, on_offer, l);
 }
 
 /* ---- all of them ---- */
@@ -74,13 +131,16 @@ static void on_listener(void *ctx, const struct rsk_listener *is)
 static int in_order(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
-	int order = (int)x->is.at.ipv - y->is.at.ipv;
+	int order = compare_addresses(&x->is.at, &y->is.at);
 
-	if (!order)
-		order = memcmp(x->is.at.ip, y->is.at.ip, 16);
-	if (!order)
-		order = (int)x->is.at.port - y->is.at.port;
 	return order ? order : (y->ok_ns != 0) - (x->ok_ns != 0);
+}
+
+static int as_found(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	return (x->order > y->order) - (x->order < y->order);
 }
 
 /* The number of that service in the entry as it was, or SIZE_MAX. */
@@ -109,7 +169,8 @@ static bool carry_over(const struct rsk_services_self *s, struct found *f, uint6
 	if (!f->ok_ns) {
 		if (was == SIZE_MAX || now_ns - s->ok_ns[was] >= HOLD_NS)
 			return false;
-		*f = (struct found){ .is = s->entry.services[was], .ok_ns = s->ok_ns[was] };
+		f->is = s->entry.services[was];
+		f->ok_ns = s->ok_ns[was];
 		return true;
 	}
 	if (was == SIZE_MAX)
@@ -119,31 +180,26 @@ static bool carry_over(const struct rsk_services_self *s, struct found *f, uint6
 	return true;
 }
 
-/* Takes what was found, sorted, into new lists. */
-static void choose(struct rsk_services_self *s, struct look *l, struct rsk_service *services,
-		   uint64_t *ok_ns)
+/* Keeps each address once, and of too many those that were found first; sorted by address. */
+static void choose(struct look *l)
 {
-	uint64_t left_out = l->left_out;
-	size_t n = 0;
+	size_t n = 0, first = 0;
 
+	qsort(l->all, l->n, sizeof(*l->all), in_order);
 	for (size_t i = 0; i < l->n; i++) {
-		struct found *f = &l->all[i];
-
-		if (i && rsk_pm_addr_equal(&f->is.at, &l->all[i - 1].is.at))
+		if (i && rsk_pm_addr_equal(&l->all[i].is.at, &l->all[first].is.at))
 			continue;
-		if (n == RSK_SERVICE_MOST) {
-			left_out++;
-		} else if (carry_over(s, f, l->now_ns)) {
-			services[n] = f->is;
-			ok_ns[n++] = f->ok_ns;
-		}
+		first = i;
+		if (carry_over(l->s, &l->all[i], l->now_ns))
+			l->all[n++] = l->all[i];
 	}
-	free(s->entry.services);
-	free(s->ok_ns);
-	s->entry.services = services;
-	s->entry.n = n;
-	s->entry.left_out = left_out;
-	s->ok_ns = ok_ns;
+	if (n > RSK_SERVICE_MOST) {
+		qsort(l->all, n, sizeof(*l->all), as_found);
+		l->left_out += n - RSK_SERVICE_MOST;
+		n = RSK_SERVICE_MOST;
+		qsort(l->all, n, sizeof(*l->all), in_order);
+	}
+	l->n = n;
 }
 
 int rsk_services_self_update(struct rsk_services_self *s, uint64_t now_ns)
@@ -151,22 +207,40 @@ int rsk_services_self_update(struct rsk_services_self *s, uint64_t now_ns)
 	struct look l = { .s = s, .now_ns = now_ns };
 	struct rsk_service *services = calloc(RSK_SERVICE_MOST, sizeof(*services));
 	uint64_t *ok_ns = calloc(RSK_SERVICE_MOST, sizeof(*ok_ns));
+	size_t listeners = s->from.listeners->n;
+	int rc = services && ok_ns ? 0 : -ENOMEM;
 
-	l.all = s->from.listeners->n ? calloc(CONSIDERED_MOST + 1, sizeof(*l.all)) : NULL;
-	if (!services || !ok_ns || (s->from.listeners->n && !l.all)) {
-		free(services);
-		free(ok_ns);
-		free(l.all);
-		return -ENOMEM;
+	if (listeners) {
+		l.all = calloc(CONSIDERED_MOST + 1, sizeof(*l.all));
+		l.sockets = calloc(listeners, sizeof(*l.sockets));
+		rc = l.all && l.sockets ? rc : -ENOMEM;
 	}
-	if (l.all) {
+	if (rc == 0 && listeners) {
 		s->from.measure(s->from.ctx);
 		rsk_listeners_each(s->from.listeners, on_listener, &l);
-		qsort(l.all, l.n, sizeof(*l.all), in_order);
+		take_turns(&l);
+		for (size_t i = 0; i < l.n_sockets; i++)
+			consider(&l, &l.sockets[i].is);
+		choose(&l);
 	}
-	choose(s, &l, services, ok_ns);
+	if (rc == 0) {
+		for (size_t i = 0; i < l.n; i++) {
+			services[i] = l.all[i].is;
+			ok_ns[i] = l.all[i].ok_ns;
+		}
+		free(s->entry.services);
+		free(s->ok_ns);
+		s->entry.services = services;
+		s->entry.n = l.n;
+		s->entry.left_out = l.left_out;
+		s->ok_ns = ok_ns;
+	} else {
+		free(services);
+		free(ok_ns);
+	}
+	free(l.sockets);
 	free(l.all);
-	return 0;
+	return rc;
 }
 
 /* ---- start and end ---- */
