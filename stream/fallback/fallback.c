@@ -204,16 +204,21 @@ static void keep_quiesced(struct rsk_stream *s, int fd, struct rsk_leaving *l)
 
 /*
  * True if all that the peer has to repeat is in the kernel: the peer's death would not change that
- * any more.
+ * any more. Between hosts the peer has said how much that is. A user that sees only the kernel
+ * would take an end that comes before it for the stream's; for our hooks, who do not wait here, the
+ * socket's bytes come as they come.
  */
 static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
 {
-	uint64_t bytes = l->before + l->partial_len;
+	uint64_t bytes = l->before + l->partial_len, owed, got;
 	int inq = 0;
 
 	rsk_lock(&s->rx_lock);
 	bytes += rsk_rx_relay_copy(&s->rx, s->rx.ring, NULL, 0);
+	owed = l->kernel ? rsk_rx_tcp_owed(&s->rx) : 0;
 	rsk_unlock(&s->rx_lock);
+	if (owed && rsk_kernel_received(fd, &got) == 0 && got < owed)
+		return false;
 	return rsk_sys_ioctl(fd, FIONREAD, &inq) < 0 || (uint64_t)inq >= bytes;
 }
 

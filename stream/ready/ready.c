@@ -238,7 +238,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	 * are in flight.
 	 */
 	if (s->link->remote && !(kernel & POLLERR) && !atomic_load(&s->rd_shut) &&
-	    (fin || (kernel & ENDS) || atomic_load(&s->tcp_news) || rsk_rx_awaits_report(&s->rx)))
+	    (fin || (kernel & ENDS) || atomic_load(&s->tcp_news) || rsk_rx_not_due(&s->rx)))
 		end = rsk_rx_end(&s->rx);
 	rsk_unlock(&s->rx_lock);
 	if (__builtin_expect(kernel & POLLHUP, 0))

@@ -45,11 +45,13 @@ void rsk_slot_repair_want(struct rsk_stream *s)
 		rsk_progress_call();
 }
 
-static bool is_shut(const struct rsk_stream *s, int fd)
+/* Has the peer shut the socket down? This end's own shutdown looks the same to poll(). */
+static bool is_shut(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+	uint64_t pos;
 
-	return fd >= 0 && !atomic_load(&s->rd_shut) &&
+	return fd >= 0 && rsk_kernel_ended(fd, &pos) != -EAGAIN &&
 	       rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
 }
 
@@ -62,7 +64,7 @@ static bool is_unheard(const struct rsk_stream *s, uint64_t now_ns, int fd)
 		asked_ns = s->quiesced.since_ns;
 	else if (!rsk_rx_repair_open(&s->rx) || s->repair.called != rsk_rx_repair(&s->rx))
 		return false;
-	return now_ns - asked_ns > ANSWER_NS && (s->rx.repair.gave_up || is_shut(s, fd));
+	return now_ns - asked_ns > ANSWER_NS && (s->rx.repair.gave_up || is_shut(fd));
 }
 
 /* If @s is quiesced, and has been for long, asks for the answer. rx_lock is held. */

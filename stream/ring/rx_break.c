@@ -52,9 +52,11 @@ static void ask_what_is_owed(struct rsk_rx *rx, bool due, uint64_t found)
 void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 {
 	bool command, due;
+	int rc;
 
 	if (rx->fell_back && rx->own.word.what == RSK_RX_FALLBACK_RX) {
-		ask_what_is_owed(rx, rx->fallback.asked, UINT64_MAX);
+		/* RETRANSMIT has said it already. */
+		ask_what_is_owed(rx, rx->fallback.asked && !rx->fallback.repeated, UINT64_MAX);
 		/*
 		 * What was said at the fallback still holds: since then only bytes that were
 		 * already there came by TCP.
@@ -75,9 +77,12 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 	}
 	due = rx->state >= RSK_RX_WATCH && !rx->fin;
 	/* The sender's last control word may have arrived too. */
-	if (rsk_rx_take_word(rx) == 0)
+	rc = rsk_rx_take_word(rx);
+	if (rc == 0)
 		rsk_rx_arrive(rx);
-	if (rsk_rx_is_quiesced(rx) && rsk_rx_see_answer(rx) == 0 && rsk_rx_is_quiesced(rx)) {
+	if (rc == 0 && rsk_rx_is_quiesced(rx))
+		rc = rsk_rx_see_answer(rx);
+	if (rc == 0 && rsk_rx_is_quiesced(rx)) {
 		/* No answer has arrived, and none will. Report what QUIESCED said. */
 		*pos = rx->fallback.pos;
 		ask_what_is_owed(rx, due, *pos);
@@ -89,8 +94,8 @@ void rsk_rx_break(struct rsk_rx *rx, uint64_t *pos, uint64_t *cell)
 		rx->rail_loss.no_command = true;
 		return;
 	}
-	/* If the answer was found just now, it says what is owed. */
-	due = due && rx->state >= RSK_RX_WATCH;
+	/* If the answer was found just now, it says what is owed, unless it was refused. */
+	due = due && (rc < 0 || rx->state >= RSK_RX_WATCH);
 	*cell = rx->ring.next;
 	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin) {
 		*pos = rx->state == RSK_RX_WATCH ? RSK_POS_START : rx->pos;

@@ -72,11 +72,11 @@ ssize_t rsk_rx_ring_at_end(struct rsk_rx *rx)
  */
 static bool is_early(const struct rsk_rx *rx, struct rsk_tcp *c)
 {
-	uint64_t pos = rx->pos - rx->ring_bytes;
+	uint64_t own = rx->pos - rx->ring_bytes, all = own;
 
-	if (c->ops->end_pos && c->ops->end_pos(c, &pos) < 0)
+	if (c->ops->end_pos && c->ops->end_pos(c, &all) < 0)
 		return false;
-	return pos < rsk_rx_tcp_owed(rx);
+	return (own > all ? own : all) < rsk_rx_tcp_owed(rx);
 }
 
 ssize_t rsk_rx_tcp_at_end(struct rsk_rx *rx, struct rsk_tcp *c)
@@ -101,6 +101,8 @@ ssize_t rsk_rx_before_report(struct rsk_rx *rx, struct rsk_tcp *c)
 
 	if (rx->tcp.err)
 		return rsk_rx_take_error(rx);
+	if (rx->tcp.eof && rx->tcp.err_told)
+		return 0;
 	if (!rx->rail_loss.lost || !(some || rx->overread.len))
 		return -EAGAIN;
 	return rx->tcp.eof && !rx->overread.len ? rsk_rx_tcp_at_end(rx, c) : rsk_rx_refuse(rx);

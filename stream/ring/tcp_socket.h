@@ -51,7 +51,7 @@ struct rsk_tcp_ops {
 	bool (*at_end)(struct rsk_tcp *c);
 	/*
 	 * The peer has shut the socket down: after how many bytes, whoever has read them. Returns
-	 * 0; -EAGAIN: it has not; or -errno. NULL: only this end reads.
+	 * 0; -EAGAIN: it has not, or this end reads no more; or -errno. NULL: only this end reads.
 	 */
 	int (*end_pos)(struct rsk_tcp *c, uint64_t *pos);
 	/*

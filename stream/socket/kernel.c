@@ -310,6 +310,8 @@ static bool kernel_at_end(struct rsk_tcp *c)
 
 static int kernel_end_pos(struct rsk_tcp *c, uint64_t *pos)
 {
+	if (atomic_load(&((struct rsk_kernel_tcp *)c)->s->rd_shut))
+		return -EAGAIN;
 	return rsk_kernel_ended(c->fd, pos);
 }
 

@@ -295,6 +295,9 @@ Test(rx_owed, an_error_before_the_report)
 	cr_assert_eq(recv_some(4096), -EAGAIN);
 	w.wire.err = -ECONNRESET;
 	cr_assert_eq(recv_some(4096), -ECONNRESET);
+	w.wire.err = 0;
+	w.wire.end = true;
+	cr_assert_eq(recv_some(4096), 0);
 }
 
 /*

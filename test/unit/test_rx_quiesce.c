@@ -159,6 +159,41 @@ Test(rx_quiesce, an_answer_that_is_found_at_the_break)
 	}
 }
 
+/* An answer that breaks the rules is found at the break: the report still says what is missing. */
+Test(rx_quiesce, an_answer_that_is_refused_at_the_break)
+{
+	struct rsk_slot_command bad = { .pos = 39, .what = RSK_COMMAND_RETRANSMIT, .gen = 1 };
+	uint64_t pos, cell;
+
+	quiesced(100, 30);
+	cr_assert_eq(rsk_ring_put_command(&w.tx.ring, &w.tx.key, &bad), 0);
+	rsk_rx_break(&w.rx, &pos, &cell);
+	w.wire.end = true;
+	cr_assert_eq(recv_some(4096), 70, "of the slot that was read in part");
+	cr_assert_eq(recv_some(4096), -EAGAIN, "more may be missing");
+}
+
+/* The reader has left for good, and the rail breaks: RETRANSMIT had said how much is to come. */
+Test(rx_quiesce, a_sender_that_is_gone_before_it_reports)
+{
+	uint64_t pos, cell;
+	bool again;
+
+	for (int all = 0; all < 2; all++) {
+		quiesced(100, 30);
+		answer();
+		cr_assert_eq(rsk_rx_fall_back(&w.rx, false, &again), 0);
+		cr_assert(again);
+		if (!all)
+			w.wire.in -= 10;
+		rsk_rx_break(&w.rx, &pos, &cell);
+		rsk_rx_lose(&w.rx);
+		w.wire.end = true;
+		cr_assert_eq(recv_some(4096), all ? 70 : 60);
+		cr_assert_eq(recv_some(4096), all ? 0 : -ECONNRESET);
+	}
+}
+
 Test(rx_quiesce, who_quiesces_reads_on_when_its_sender_is_dead)
 {
 	quiesced(100, 30);

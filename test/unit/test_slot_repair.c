@@ -241,6 +241,8 @@ Test(slot_repair, a_reader_that_shuts_down_ends_nothing)
 	for (int i = 0; i < ROUNDS; i++)
 		is_called();
 	cr_assert_not(rsk_stream_failed(ks.s));
+	close(ks.other); /* but now its sender has */
+	until_the_end();
 }
 
 /*
