@@ -5,10 +5,13 @@
  * writes what the sender would.
  */
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "hash.h"
+#include "ready.h"
 #include "recovery.h"
 #include "remote_kit.h"
 #include "slot_repair.h"
@@ -243,6 +246,30 @@ Test(slot_repair, a_reader_that_shuts_down_ends_nothing)
 	cr_assert_not(rsk_stream_failed(ks.s));
 	close(ks.other); /* but now its sender has */
 	until_the_end();
+}
+
+/* The TCP socket's bytes, which come before the ring's, are not read until the answer is there. */
+Test(slot_repair, what_is_not_read_does_not_show)
+{
+	struct rsk_rx *rx;
+
+	kit_init();
+	kit_link(&k, true);
+	kit_rail_up(&k, 0);
+	ks = kit_stream(&k, false);
+	rx = &ks.s->rx;
+	cr_assert_eq(send(ks.other, "before", 6, 0), 6);
+	cr_assert_eq(poll(&(struct pollfd){ .fd = ks.fd, .events = POLLIN }, 1, 10000), 1);
+	say(RSK_TX_PROPOSE, rx->gen + 1, 0);
+	cr_assert_eq(rx->state, RSK_RX_WATCH);
+	say_word((struct rsk_control_word){
+		.what = RSK_TX_RING, .gen = rx->gen, .pos = 6, .cells = rx->ring.next });
+	cr_assert_eq(rx->state, RSK_RX_DRAIN_TCP);
+	cr_assert_eq(rsk_stream_poll(ks.s, ks.fd, POLLIN, -1), POLLIN);
+	rsk_lock(&ks.s->rx_lock);
+	cr_assert_eq(rsk_rx_quiesce(rx), -EAGAIN);
+	rsk_unlock(&ks.s->rx_lock);
+	cr_assert_eq(rsk_stream_poll(ks.s, ks.fd, POLLIN, -1), 0);
 }
 
 /*
