@@ -16,11 +16,11 @@ def service(**qos):
     return [{"name": "it", "ports": [str(PORT)], **qos}]
 
 
-def told(t, client, handle, rate, dscp, what):
+def told(t, client, handle, rate, dscp, what, priority=0):
     message, _fds = client.hear(qos=True)
     t.check(message, what)
     t.equal(tuple(message[key] for key in ("type", "link", "rate", "dscp", "priority")),
-            (local.QOS, handle or message["link"], rate, dscp, 0), what)
+            (local.QOS, handle or message["link"], rate, dscp, priority), what)
     return message
 
 
@@ -84,6 +84,44 @@ def none_is_not_told(t):
     unasked(t, server)
     a.post("/v1/reload", {})
     unasked(t, client)
+
+
+def of_priority(t, a, b, server, client, port, priority):
+    """Maps a connection to a service of that priority, and the accepting end uses it. Returns the
+    mapping's name.
+    """
+    c = Connection(a, b, port=port)
+    looked_up(t, server, c.far, False, "remote")
+    said = looked_up(t, client, c.near, True, "mapped")
+    link(t, server, c.far, said["link"], **at(b, RAIL_B, from_ip=pm.packed(a.ip)))
+    t.equal(answer(t, server, "LINK")[0], "mapped", "let in")
+    told(t, server, said["link"], 0, 0, "behind the admission", priority)
+    return said["link"]
+
+
+@case(timeout=180)
+def low_priorities_are_slowed(t):
+    """While a node is overloaded, a stream of a low priority has a rate, and one of a high priority
+    has none; when the overload ends, neither has.
+    """
+    busy = t.spawn(["sh", "-c", "while :; do :; done"], preload=False)
+    t.until(lambda: float(open("/proc/loadavg").read().split()[0]) > 0.05, 60, "some load")
+    services = [{"name": "low", "ports": [str(PORT)], "priority": 1},
+                {"name": "high", "ports": [str(PORT + 1)], "priority": 6}]
+    a, b = hosts(t, of_b={"services": services})
+    server, client = guest(b, ALICE, RAIL_B), guest(a, BOB, RAIL_A)
+    server.socket.settimeout(60)
+    low = of_priority(t, a, b, server, client, PORT, 1)
+    of_priority(t, a, b, server, client, PORT + 1, 6)
+    for limit, overloaded, rate in ((0.0001, 1, 1_000_000), (1000, 0, 0)):
+        b.write_config(**{**serving(b), "services": services,
+                          "overload": {"load": limit, "rate": "1Mbit"}})
+        b.post("/v1/reload", {})
+        told(t, server, low, rate, 0, f"overloaded from a load of {limit} on", 1)
+        unasked(t, server)  # not about the stream of the high priority
+        t.equal(b.figure("node_overloaded"), overloaded, "overloaded")
+    unasked(t, client)  # the other host is not overloaded
+    t.kill(busy)
 
 
 if __name__ == "__main__":
