@@ -11,7 +11,7 @@ from lib.harness import case, main
 from net_measures import steps
 from net_pma import central_agent, meets, under
 from net_rdma import REAL, Tree
-from net_rsockd import SERVICE, asking, serving
+from net_rsockd import EVERYTHING, SERVICE, asking, serving
 from netlab import Lab, ip
 
 PORT_BPS, NEED_BPS = 5_000_000, 2_000_000
@@ -22,9 +22,11 @@ FITS = [{"name": "fits", "side": "ap", "when": {"bandwidth-fits": True}},
 class Traffic:
     """Datagrams of a program without librsock, at some rate, until the block ends."""
 
-    def __init__(self, host, to, bps):
+    def __init__(self, host, to, bps, by=None):
         with host.inside():
             self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        if by:
+            self.sock.bind((by, 0))
         self.sock.connect((to.ip, 9))
         self.bps, self.ended = bps, threading.Event()
         self.thread = threading.Thread(target=self.send)
@@ -52,10 +54,11 @@ class Traffic:
 
 def limited(host, need=NEED_BPS, **more):
     """A configuration whose RNIC has little bandwidth, of which sessions need some."""
-    return serving(host, rnics=[{"name": "rnic0", "addresses": [host.ip],
-                                 "bandwidth": f"{PORT_BPS}bit"}],
-                   services=[{"name": "iperf", "ports": [str(SERVICE)], "rdma-port": "18000",
-                              "bandwidth": f"{need}bit", "pm-time": "2s"}], rules=FITS, **more)
+    return serving(host, **{
+        "rnics": [{"name": "rnic0", "addresses": [host.ip], "bandwidth": f"{PORT_BPS}bit"}],
+        "services": [{"name": "iperf", "ports": [str(SERVICE)], "rdma-port": "18000",
+                      "bandwidth": f"{need}bit", "pm-time": "2s"}],
+        "rules": FITS, **more})
 
 
 def hosts(t, **more):
@@ -113,6 +116,50 @@ def what_is_booked_is_ours(t):
             return device["bps"] and device["carried_bps"] > PORT_BPS // 10 > \
                 2 * device["others_bps"]
         t.until(booked, 60, "it to be ours")
+
+
+def with_a_link(host, name, address, to):
+    """Another link of the host, where what comes from that address leaves. Datagrams to the other
+    host leave, too, and end at the link's far end.
+    """
+    ip("-n", host.ns, "link", "add", name, "type", "veth", "peer", "name", f"far-{name}")
+    for link in (name, f"far-{name}"):
+        with host.inside(), open(f"/proc/sys/net/ipv6/conf/{link}/disable_ipv6", "w") as file:
+            file.write("1")  # so that the kernel sends nothing by itself
+        ip("-n", host.ns, "link", "set", link, "up")
+    ip("-n", host.ns, "address", "add", f"{address}/32", "dev", name)
+    table = address.rsplit(".", 1)[1]
+    ip("-n", host.ns, "route", "add", "10.77.0.0/24", "dev", name, "table", table)
+    ip("-n", host.ns, "rule", "add", "from", address, "table", table)
+    ip("-n", host.ns, "neigh", "add", to.ip, "lladdr", "02:00:00:00:00:01", "dev", name)
+
+
+@case(timeout=180)
+def new_sessions_go_where_others_carry_less(t):
+    """Of two RNICs without a session, the one that others do not use is chosen."""
+    a, b = Lab(t, 2).hosts
+    a.start(**asking(a))
+    places = {"r0": "10.77.1.11", "r1": "10.77.1.12"}
+    for name, address in places.items():
+        with_a_link(b, name, address, a)
+    b.start(**limited(b, need=PORT_BPS // 10, rules=EVERYTHING,
+                      rnics=[{"name": name, "addresses": [address], "bandwidth": f"{PORT_BPS}bit"}
+                             for name, address in places.items()],
+                      aggregates=[{"address": b.ip, "over": list(places), "choose": "load"}]))
+    number = iter(range(1, 60000))
+
+    def goes_to(wanted, what):
+        answer = a.map(b, SERVICE, cp_port=next(number))
+        t.equal((answer["outcome"], answer.get("rdma", {}).get("ip")), ("mapped", places[wanted]),
+                what)
+        t.until(lambda: not any(b.device(name)["promised"] for name in places), 60,
+                "the promise to be over")
+    goes_to("r0", "the first of two that carry nothing")
+    for busy, idle in (("r0", "r1"), ("r1", "r0")):
+        with Traffic(b, a, PORT_BPS // 2, by=places[busy]):
+            t.until(lambda busy=busy, idle=idle: b.device(busy)["others_bps"] >
+                    PORT_BPS // 4 + b.device(idle)["others_bps"], 60, f"others to use {busy}")
+            goes_to(idle, f"others use {busy}")
 
 
 @case(timeout=90)
