@@ -175,6 +175,46 @@ def reserved_without_a_word(t):
     t.equal(host.figure("port_tables_left_total"), 1, "given back for a dead one")
 
 
+def switches(host):
+    """How often the threads of rsockd have gone to sleep, and so how often they were woken."""
+    tasks, total = f"/proc/{host.get('/v1/status')['pid']}/task", 0
+    for task in os.listdir(tasks):
+        with open(f"{tasks}/{task}/status") as file:
+            total += sum(int(line.split()[1]) for line in file
+                         if line.startswith("voluntary_ctxt_switches:"))
+    return total
+
+
+@case(timeout=120)
+def rsockd_sleeps_meanwhile(t):
+    """What processes reserve and give back does not wake rsockd: it reads the table once a second.
+    """
+    host, rounds = one(t), 500
+    user = User(host, ALICE)
+    held = taken = 0
+
+    def woken(do):
+        before = switches(host)
+        for _ in range(rounds):
+            do()
+        return switches(host) - before
+
+    def only_read():
+        for _ in range(2):
+            t.equal(user.state(host.ip), "up", "the port")
+
+    def take_and_give():
+        nonlocal held, taken
+        got, _why = user.take(host.ip, 2 - held)  # fewer if rsockd reads the record just then
+        taken += got
+        held += got - int(user.ask("give", host.ip, held + got).split()[0])
+    reading, taking = woken(only_read), woken(take_and_give)
+    t.check(taken > rounds, f"{taken} were taken")
+    t.check(taking < reading + rounds / 10,
+            f"woken {taking} times by {taken} takes and gives, and {reading} times without")
+    t.equal((user.take(host.ip, 2 - held)[1], rails(host)[0]), ("done", 2), "it sees them")
+
+
 @case(timeout=90)
 def no_more_than_there_are(t):
     """Limits of a small RNIC, of a user, and of a port that takes none."""
