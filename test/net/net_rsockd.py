@@ -103,6 +103,41 @@ def a_listen_port_is_made_and_released(t):
 
 
 @case(timeout=60)
+def no_listen_port_is_left(t):
+    """Policy agrees, but all listen ports are in use: the mapping is denied, and counted as such;
+    it is made as soon as another one is released.
+    """
+    ports = [{"name": "made", "ports": ["6000-6010"], "pm-time": "254s"}]
+    a, b = pair(t, **{"rdma-ports": "21000-21001"}, services=ports)
+    client = pm.Client(a, b.ip)
+
+    def ask(port, wanted):
+        """Returns the port of that answer; an earlier one may come again before its PMAck."""
+        client.send(pm.REQ, b.ip, port, 1, handles[port])
+        message = t.until(lambda: (heard := client.hear()) and
+                          (heard["handle"], heard["op"]) == (handles[port], wanted) and heard,
+                          40, f"{pm.NAMES[wanted]} for {port}")
+        if wanted == pm.ACCEPT:
+            client.acknowledge(message)
+        return message["ap_port"]
+
+    handles = {port: client.handle() for port in (6000, 6001, 6002)}
+    first = ask(6000, pm.ACCEPT)
+    t.equal({first, ask(6001, pm.ACCEPT)}, {21000, 21001}, "the range")
+    ask(6002, pm.DENY)
+    t.equal(b.figure("policy_no_port_total"), 1, "denied for want of a listen port")
+    answer = b.post("/v1/explain", {"side": "ap", "ip": b.ip, "port": 6002, "from": a.ip})
+    t.equal(answer["verdict"], "map", "what policy says")
+    t.equal((b.get("/v1/status")["ports"], b.device("rnic0")["promised"]), (2, 2), "held")
+    # The first one is asked for again, when policy is against it: what it had is released.
+    b.write_config(**{**b.config, "rules": [{"name": "others", "when": {"ports": ["6001-6010"]}}]})
+    b.post("/v1/reload", {})
+    ask(6000, pm.DENY)
+    t.equal(ask(6002, pm.ACCEPT), first, "the third one, in its place")
+    t.equal(b.figure("policy_no_port_total"), 1, "denied for want of a listen port")
+
+
+@case(timeout=60)
 def both_sides_decide(t):
     a, b = Lab(t, 2).hosts
     a.start(**asking(a, services=[{"name": "some", "ports": [str(SERVICE), "7000"]}]))
