@@ -85,6 +85,32 @@ def goes_to_the_node_that_is_chosen(t):
     t.equal(a.figure("local_asks_total"), 4, "questions")
 
 
+@case(timeout=120)
+def streams_stay_where_they_are(t):
+    """When a node's RNIC is drained, new sessions go to the other node, and are refused when there
+    is none; a stream that exists goes on at the node that it went to.
+    """
+    a, b, c = cluster(t, listeners=())
+    client = a.peer()
+    servers = [host.peer().listen(SERVICE) for host in (b, c)]
+    streams = []
+
+    def one_more(server, what):
+        group = f"s{len(streams)}"
+        client.connect(server, group=group, to=AGGREGATE)
+        streams.append((group, server, what))
+        for group, server, where in streams:
+            t.equal(client.do("peers", group=group)["ips"], [where], "the node of a stream")
+            client.ping(server, group=group)
+            client.exchange(server, 100_000, group=group)
+    one_more(servers[0], b.ip)
+    b.post("/v1/drain", {"device": "b0"})
+    one_more(servers[1], c.ip)
+    b.post("/v1/drain", {"device": "c0"})
+    t.equal(a.map(AGGREGATE, SERVICE, cp_port=1)["outcome"], "refused", "a new session")
+    one_more(servers[0], AGGREGATE)  # as without rsockd
+
+
 @case(timeout=60)
 def others_are_not_asked_about(t):
     a, b, _c = cluster(t)

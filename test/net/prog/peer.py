@@ -50,6 +50,10 @@ def accept(of, group, n=1):
     return {}
 
 
+def peers(group):
+    return {"ips": [peer.getpeername()[0] for peer in GROUPS[group]]}
+
+
 def ping(group, rounds=20, seed=1, most=3000):
     """Messages with a length in front, each answered by the same message."""
     dice, moved = random.Random(seed), 0
@@ -182,8 +186,8 @@ def fork_and_end(group):
 
 
 COMMANDS = {command.__name__: command for command in (
-    listen, connect, accept, ping, pong, exchange, end, send, close, background, become, confine,
-    fork_and_end)}
+    listen, connect, accept, peers, ping, pong, exchange, end, send, close, background, become,
+    confine, fork_and_end)}
 
 print(json.dumps({"pid": os.getpid()}), flush=True)
 for line in sys.stdin:
