@@ -270,6 +270,104 @@ Test(conf, example_of_the_man_page)
 }
 
 /* Every key of the text above, which uses all of them, is in the man page. */
+/* The text of rsockd.conf(5). */
+static const char *manual(void)
+{
+	static char text[1 << 18];
+	FILE *f = fopen(getenv("RSOCKD_CONF_5"), "r");
+	size_t n;
+
+	cr_assert_not_null(f);
+	n = fread(text, 1, sizeof(text), f);
+	fclose(f);
+	cr_assert(n > 0 && n < sizeof(text));
+	return text;
+}
+
+/*
+ * Writes, as YAML, the keys of the section @name, whose list begins at @list, each with the default
+ * that the manual states: ".It Ic KEY , KEY" and "default VALUE and VALUE". Returns how many.
+ */
+static unsigned int defaults_in(const char *name, const char *list, char *out, size_t room)
+{
+	static const char item[] = "\n.It Ic ";
+	const char *end = strstr(list, "\n.El"), *key = strstr(list, item), *next, *value;
+	size_t at = (size_t)snprintf(out, room, "%s: {", name);
+	unsigned int n = 0;
+
+	for (; key && key < end; key = next) {
+		key += strlen(item);
+		next = strstr(key, item);
+		value = strstr(key, "default ");
+		if (!value || value > end || (next && value > next))
+			continue;
+		value += strlen("default ");
+		for (;;) {
+			size_t k = strcspn(key, " \n"), v = strcspn(value, " ,.;\n");
+
+			at += (size_t)snprintf(out + at, room - at, "%s%.*s: %.*s", n ? ", " : "",
+					       (int)k, key, (int)v, value);
+			cr_assert_lt(at, room);
+			n++;
+			if (strncmp(key + k, " , ", 3) != 0)
+				break;
+			key += k + 3;
+			value += v + strspn(value + v, " ,");
+			value += strncmp(value, "and ", 4) == 0 ? 4 : 0;
+		}
+	}
+	at += (size_t)snprintf(out + at, room - at, "}\n");
+	cr_assert_lt(at, room);
+	return n;
+}
+
+static void are_same(const struct rsk_conf_daemon *a, const struct rsk_conf_daemon *b)
+{
+	const struct rsk_pm_cache_config *x = &a->client.cache, *y = &b->client.cache;
+
+	cr_expect_eq(a->pmsp.max_open, b->pmsp.max_open);
+	cr_expect_eq(a->pmsp.accept_ns, b->pmsp.accept_ns);
+	cr_expect_eq(a->pmsp.ask_ns, b->pmsp.ask_ns);
+	cr_expect_eq(a->pmsp.resend_ns, b->pmsp.resend_ns);
+	cr_expect_eq(a->pmsp.resends, b->pmsp.resends);
+	cr_expect_eq(a->pmsp.rate_per_s, b->pmsp.rate_per_s);
+	cr_expect_eq(a->pmsp.burst, b->pmsp.burst);
+	cr_expect_eq(a->client.max_open, b->client.max_open);
+	cr_expect_eq(a->client.max_sends, b->client.max_sends);
+	cr_expect_eq(a->client.linger_ns, b->client.linger_ns);
+	cr_expect(x->max_services == y->max_services && x->max_hosts == y->max_hosts);
+	cr_expect(x->refused_ns == y->refused_ns && x->silent_ns == y->silent_ns);
+	cr_expect_eq(x->rtt_ns, y->rtt_ns);
+	cr_expect_eq(x->rto_first_ns, y->rto_first_ns);
+	cr_expect(x->rto_least_ns == y->rto_least_ns && x->rto_most_ns == y->rto_most_ns);
+}
+
+/* With what the manual states as defaults, the machines are configured as with nothing. */
+Test(conf, defaults_are_those_of_the_man_page)
+{
+	char text[1024];
+	const char *man = manual();
+	const char *pmsp = strstr(man, "\n.Ic pmsp\nconfigures");
+	const char *client = strstr(man, "\n.Ic client\nconfigures");
+	struct rsk_conf *stated, *nothing;
+	size_t at;
+
+	cr_assert(pmsp && client);
+	cr_assert_eq(defaults_in("pmsp", pmsp, text, sizeof(text)), 7, "%s", text);
+	at = strlen(text);
+	cr_assert_eq(defaults_in("client", client, text + at, sizeof(text) - at), 11, "%s", text);
+	stated = good(text);
+	cr_assert_eq(rsk_conf_default(&nothing), 0);
+	are_same(&stated->daemon, &nothing->daemon);
+	rsk_conf_free(stated);
+	rsk_conf_free(nothing);
+	/* PmTime. */
+	cr_expect(strstr(man, "\n.Ql 0\n(default): for one transaction only"));
+	stated = good("services: [{name: s, ports: ['1']}]\n");
+	cr_expect_eq(stated->services[0].pm_time_s, 0);
+	rsk_conf_free(stated);
+}
+
 Test(conf, keys_are_in_the_man_page)
 {
 	char word[64], line[256];
