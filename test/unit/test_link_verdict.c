@@ -400,3 +400,33 @@ Test(link_verdict, a_source_that_cannot_be_compared)
 		says_nothing();
 	}
 }
+
+/*
+ * Nothing more is asked of rsockd, and the accepting end decides by itself: whether an operator
+ * wants the stream on TCP, or this process promotes no more.
+ */
+Test(link_verdict, what_the_accepting_end_has_against_it)
+{
+	struct kit_stream ks;
+	struct kit k;
+
+	begin();
+	other_link(&k, &near);
+	ks = accepts();
+	memcpy(k.r->target.tuple.peer, ks.s->tuple.peer, 16);
+	ks.s->pairing.mapping = HANDLE; /* that of the link */
+	atomic_store(&ks.s->request.off, true);
+	pair(&k, &ks, HANDLE);
+	hears(&k, RSK_LINK_DENY, RSK_REASON_OPERATOR);
+	atomic_store(&ks.s->request.off, false);
+	atomic_store(&rsk_stopped, RSK_REASON_FD_LIMIT);
+	pair(&k, &ks, HANDLE);
+	hears(&k, RSK_LINK_DENY, RSK_REASON_FD_LIMIT);
+	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_LOOKUP);
+	cr_assert_null(ks.s->link);
+	atomic_store(&rsk_stopped, 0);
+	pair(&k, &ks, HANDLE);
+	hears(&k, RSK_LINK_ACCEPT, 0);
+	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_PAIRING);
+	says_nothing();
+}
