@@ -58,9 +58,8 @@ static enum rsk_pmsp_verdict decide(void *ctx, const struct rsk_pm_msg *req,
 	return RSK_PMSP_ACCEPT;
 }
 
-static bool used(void *ctx, const struct rsk_pmsp_grant *grant, bool last)
+static void used(void *ctx, const struct rsk_pmsp_grant *grant)
 {
-	return true;
 }
 
 static void release(void *ctx, const struct rsk_pmsp_grant *grant)

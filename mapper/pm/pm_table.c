@@ -21,11 +21,6 @@ struct tuple_key {
 	uint32_t cp_port, ap_port;
 };
 
-struct link_key {
-	uint8_t link_ip[16];
-	uint64_t rdma_port;
-};
-
 static size_t bucket(const struct rsk_pm_table *t, const void *key, size_t len)
 {
 	return XXH3_64bits_withSeed(key, len, t->seed) & t->mask;
@@ -51,27 +46,12 @@ static struct rsk_pm_entry **tuple_head(const struct rsk_pm_table *t,
 	return &t->heads[RSK_PM_BY_TUPLE][bucket(t, &k, sizeof(k))];
 }
 
-static struct rsk_pm_entry **link_head(const struct rsk_pm_table *t, const uint8_t ip[static 16],
-				       uint16_t rdma_port)
-{
-	struct link_key k = { .rdma_port = rdma_port };
-
-	memcpy(k.link_ip, ip, 16);
-	return &t->heads[RSK_PM_BY_LINK][bucket(t, &k, sizeof(k))];
-}
-
 static struct rsk_pm_entry **head_of(const struct rsk_pm_table *t, const struct rsk_pm_entry *e,
 				     enum rsk_pm_index index)
 {
-	switch (index) {
-	case RSK_PM_BY_NAME:
+	if (index == RSK_PM_BY_NAME)
 		return name_head(t, e->handle, e->cp_ip, e->cp_port);
-	case RSK_PM_BY_TUPLE:
-		return e->cp_port ? tuple_head(t, e->cp_ip, e->cp_port, e->ap_ip, e->ap_port) :
-				    NULL;
-	default:
-		return e->state >= RSK_PM_OFFERED ? link_head(t, e->link_ip, e->rdma_port) : NULL;
-	}
+	return e->cp_port ? tuple_head(t, e->cp_ip, e->cp_port, e->ap_ip, e->ap_port) : NULL;
 }
 
 static void chain(struct rsk_pm_table *t, struct rsk_pm_entry *e, enum rsk_pm_index index)
@@ -82,27 +62,8 @@ static void chain(struct rsk_pm_table *t, struct rsk_pm_entry *e, enum rsk_pm_in
 		return;
 	e->next[index] = *head;
 	*head = e;
-	if (index != RSK_PM_BY_LINK)
-		return;
-	e->link_at = head;
-	if (e->next[index])
-		e->next[index]->link_at = &e->next[index];
 }
 
-static void unchain_link(struct rsk_pm_entry *e)
-{
-	struct rsk_pm_entry *next = e->next[RSK_PM_BY_LINK];
-
-	if (!e->link_at)
-		return;
-	*e->link_at = next;
-	if (next)
-		next->link_at = e->link_at;
-	e->next[RSK_PM_BY_LINK] = NULL;
-	e->link_at = NULL;
-}
-
-/* For the indices whose chains are short. */
 static void unchain(struct rsk_pm_table *t, struct rsk_pm_entry *e, enum rsk_pm_index index)
 {
 	struct rsk_pm_entry **at = head_of(t, e, index);
@@ -151,7 +112,7 @@ int rsk_pm_table_init(struct rsk_pm_table *t, size_t max, uint64_t seed)
 	t->entries = reserve(max * sizeof(*t->entries));
 	for (int i = 0; i < RSK_PM_INDICES; i++)
 		t->heads[i] = reserve(heads_bytes(t));
-	if (!t->entries || !t->heads[0] || !t->heads[1] || !t->heads[2]) {
+	if (!t->entries || !t->heads[0] || !t->heads[1]) {
 		rsk_pm_table_fini(t);
 		return -ENOMEM;
 	}
@@ -192,7 +153,6 @@ struct rsk_pm_entry *rsk_pm_table_add(struct rsk_pm_table *t, const struct rsk_p
 		.from = *from,
 		.cp_port = req->cp_port,
 		.ap_port = req->ap_port,
-		.link_port = req->mapped ? req->mapped_cp_port : 0,
 		.ipv = req->ipv,
 		.state = RSK_PM_ASKED,
 	};
@@ -215,7 +175,6 @@ void rsk_pm_table_remove(struct rsk_pm_table *t, struct rsk_pm_entry *e)
 {
 	unchain(t, e, RSK_PM_BY_NAME);
 	unchain(t, e, RSK_PM_BY_TUPLE);
-	unchain_link(e);
 	if (e->state == RSK_PM_OFFERED)
 		unlist(t, e);
 	e->state = RSK_PM_FREE;
@@ -229,11 +188,9 @@ void rsk_pm_table_offer(struct rsk_pm_table *t, struct rsk_pm_entry *e, const ui
 {
 	if (e->state == RSK_PM_OFFERED)
 		unlist(t, e);
-	unchain_link(e);
 	e->state = RSK_PM_OFFERED;
 	memcpy(e->rdma_ip, ip, 16);
 	e->rdma_port = port;
-	chain(t, e, RSK_PM_BY_LINK);
 	e->older = t->newest;
 	*(t->newest ? &t->newest->newer : &t->oldest) = e;
 	t->newest = e;
@@ -280,8 +237,6 @@ void rsk_pm_table_prefetch_replaced(const struct rsk_pm_table *t, const struct r
 	if (!e)
 		return;
 	__builtin_prefetch(name_head(t, e->handle, e->cp_ip, e->cp_port));
-	__builtin_prefetch(e->link_at);
-	__builtin_prefetch(e->next[RSK_PM_BY_LINK]);
 	__builtin_prefetch(e->timer.at);
 	__builtin_prefetch(e->timer.next);
 }
@@ -307,20 +262,6 @@ struct rsk_pm_entry *rsk_pm_table_about(const struct rsk_pm_table *t, const stru
 	       (e->cp_port != req->cp_port || e->ap_port != req->ap_port || e->ipv != req->ipv ||
 		memcmp(e->cp_ip, req->cp_ip, 16) != 0 || memcmp(e->ap_ip, req->ap_ip, 16) != 0))
 		e = e->next[RSK_PM_BY_TUPLE];
-	return e;
-}
-
-struct rsk_pm_entry *rsk_pm_table_expecting(const struct rsk_pm_table *t,
-					    const struct rsk_pm_addr *rdma,
-					    const struct rsk_pm_addr *source)
-{
-	struct rsk_pm_entry *e = *link_head(t, source->ip, rdma->port);
-
-	while (e &&
-	       (e->rdma_port != rdma->port || e->ipv != rdma->ipv || e->ipv != source->ipv ||
-		memcmp(e->link_ip, source->ip, 16) != 0 || memcmp(e->rdma_ip, rdma->ip, 16) != 0 ||
-		(e->link_port && e->link_port != source->port)))
-		e = e->next[RSK_PM_BY_LINK];
 	return e;
 }
 
@@ -358,6 +299,5 @@ bool rsk_pm_table_validate(const struct rsk_pm_table *t)
 		before = e;
 		listed++;
 	}
-	return chained(t, RSK_PM_BY_LINK, &bad) <= t->n && !bad && before == t->newest &&
-	       offered == listed;
+	return !bad && before == t->newest && offered == listed;
 }

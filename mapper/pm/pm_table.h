@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * pm_table.h - the open transactions of a PMSP. They are found by their name, by the connection
- * that they are about, and by the link that is expected. Used by pmsp.c. The maximum is set at the
- * start; a flood of requests finds the table full.
+ * that they are about. Used by pmsp.c. The maximum is set at the start; a flood of requests finds
+ * the table full.
  *
- * It has its own hash chains instead of uthash, whose three handles would take 168 of the 256 bytes
+ * It has its own hash chains instead of uthash, whose two handles would take 112 of the 256 bytes
  * that a mapping may cost.
  */
 #ifndef RSK_PM_TABLE_H
@@ -29,8 +29,6 @@ enum rsk_pm_index {
 	RSK_PM_BY_NAME, /* AssocHandle, CpIPaddr, CpPort */
 	/* CpIPaddr, CpPort, ApIPaddr, service port; not for service mappings, whose CpPort is 0 */
 	RSK_PM_BY_TUPLE,
-	/* Source address of the link, RDMA listen port; from PMAccept on */
-	RSK_PM_BY_LINK,
 	RSK_PM_INDICES
 };
 
@@ -43,7 +41,7 @@ struct rsk_pm_entry {
 	struct rsk_pm_entry *next[RSK_PM_INDICES];
 	uint64_t handle;
 	uint8_t cp_ip[16];
-	uint16_t cp_port, ap_port, rdma_port, link_port;
+	uint16_t cp_port, ap_port, rdma_port;
 	uint8_t ipv, state, tries, pm_time_s;
 	/* The port is that of a process, not made for this mapping */
 	bool own_port;
@@ -56,8 +54,6 @@ struct rsk_pm_entry {
 	uint64_t expires_ns; /* then everything that it holds is released */
 	/* The decider's id of what is held for it; 0: nothing */
 	uint64_t grant;
-	/* The pointer that points to it in BY_LINK; many entries may be in one chain */
-	struct rsk_pm_entry **link_at;
 	/* List of OFFERED entries, in order of the last PMReq */
 	struct rsk_pm_entry *older, *newer;
 };
@@ -106,14 +102,6 @@ void rsk_pm_table_prefetch_replaced(const struct rsk_pm_table *t, const struct r
 
 /* Finds the entry by the connection that a PMReq is about; NULL for a service mapping. */
 struct rsk_pm_entry *rsk_pm_table_about(const struct rsk_pm_table *t, const struct rsk_pm_msg *req);
-
-/*
- * Finds the entry by a link from @source to @rdma: by the address, and by the port too if the PMReq
- * named one. If there are several, the newest.
- */
-struct rsk_pm_entry *rsk_pm_table_expecting(const struct rsk_pm_table *t,
-					    const struct rsk_pm_addr *rdma,
-					    const struct rsk_pm_addr *source);
 
 /*
  * From ASKED or OFFERED to OFFERED, as the newest; stores the RDMA address, which may differ from

@@ -54,15 +54,13 @@ static void drop(struct rsk_pmsp *p, struct rsk_pm_entry *e)
 }
 
 /* The same, but the session now owns what is held. */
-static bool hand_over(struct rsk_pmsp *p, struct rsk_pm_entry *e)
+static void hand_over(struct rsk_pmsp *p, struct rsk_pm_entry *e)
 {
 	const struct rsk_pmsp_grant g = grant_of(e);
-	bool taken = p->ops->used(p->ctx, &g, true);
 
-	if (taken)
-		e->grant = 0;
+	p->ops->used(p->ctx, &g);
+	e->grant = 0;
 	drop(p, e);
-	return taken;
 }
 
 void rsk_pmsp_fini(struct rsk_pmsp *p)
@@ -303,35 +301,6 @@ bool rsk_pmsp_decided(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 	return true;
 }
 
-uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
-		       const struct rsk_pm_addr *source)
-{
-	struct rsk_pm_entry *e = rsk_pm_table_expecting(&p->table, rdma, source);
-	struct rsk_pmsp_grant g;
-	bool ok;
-
-	if (!e) {
-		p->count.refused++;
-		return 0;
-	}
-	g = grant_of(e);
-	if (e->cp_port || !e->pm_time_s) {
-		ok = hand_over(p, e);
-	} else {
-		/*
-		 * A link counts as an acknowledgement; others may follow until the mapping expires.
-		 */
-		if (e->state == RSK_PM_OFFERED)
-			rsk_pm_table_hold(&p->table, e);
-		ok = p->ops->used(p->ctx, &g, false);
-	}
-	if (ok)
-		p->count.links++;
-	else
-		p->count.refused++;
-	return ok ? g.id : 0;
-}
-
 /* True if the link is the one for which this entry was granted, wherever it comes from. */
 static bool is_for(const struct rsk_pm_entry *e, const struct rsk_pm_msg *link,
 		   const struct rsk_pm_addr *rdma)
@@ -355,8 +324,7 @@ uint64_t rsk_pmsp_link_named(struct rsk_pmsp *p, const struct rsk_pm_msg *link,
 		memcpy(announced, e->link_ip, 16);
 		if (!memcmp(source, unknown, 16) || !memcmp(source, announced, 16)) {
 			id = e->grant;
-			if (!hand_over(p, e))
-				id = 0;
+			hand_over(p, e);
 		}
 	}
 	if (id)

@@ -7,8 +7,7 @@
  *	PMReq --decide()--> ASKED (the agent answers later) --> OFFERED: PMAccept sent, and again
  *		until it is acknowledged
  *	OFFERED --PMAck--> HELD: the port may be used until PmTime is over
- *	OFFERED or HELD --link arrives--> used, and done; a service mapping with PmTime serves
- *		others until that is over
+ *	OFFERED or HELD --link of that connection arrives--> used, and done
  *	any --time--> released
  *	any --PMReq of another AssocHandle for the same connection--> released, decided anew
  *
@@ -48,11 +47,8 @@ struct rsk_pmsp_ops {
 	enum rsk_pmsp_verdict (*decide)(void *ctx, const struct rsk_pm_msg *req,
 					const struct rsk_pm_addr *from,
 					struct rsk_pmsp_grant *grant);
-	/*
-	 * The CP uses the grant. @last: the PMSP forgets it, and the session owns it from now on.
-	 * Returns false to refuse.
-	 */
-	bool (*used)(void *ctx, const struct rsk_pmsp_grant *grant, bool last);
+	/* The CP uses the grant: the PMSP forgets it, and the session owns it from now on. */
+	void (*used)(void *ctx, const struct rsk_pmsp_grant *grant);
 	void (*release)(void *ctx, const struct rsk_pmsp_grant *grant);
 	void (*send)(void *ctx, const struct rsk_pm_addr *to, const void *datagram, size_t bytes);
 };
@@ -149,16 +145,10 @@ bool rsk_pmsp_decided(struct rsk_pmsp *p, const struct rsk_pm_msg *req,
 		      uint64_t now_ns);
 
 /*
- * A link from @source to @rdma arrives. Returns the grant that admits it; 0: it was not announced,
- * refuse it.
- */
-uint64_t rsk_pmsp_link(struct rsk_pmsp *p, const struct rsk_pm_addr *rdma,
-		       const struct rsk_pm_addr *source);
-
-/*
- * The same for one connection, by the name that its PMReq had: @link gives AssocHandle, CpIPaddr,
- * CpPort, ApIPaddr and ApPort. The granted address must be @rdma, and the link's source @source
- * (all zero: not known yet). Returns the grant, which the session owns from now on, or 0.
+ * A link to @rdma arrives, for the connection whose PMReq had this name: @link gives AssocHandle,
+ * CpIPaddr, CpPort (not 0), ApIPaddr and ApPort. The granted address must be @rdma, and the link's
+ * source @source (all zero: not known yet). Returns the grant, which the session owns from now on;
+ * 0: it was not announced, refuse it.
  * @announced: the source that the PMReq has named, the mapped CpIPaddr or CpIPaddr; all zero if
  * no such link was announced.
  */

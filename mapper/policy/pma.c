@@ -354,39 +354,6 @@ void rsk_pma_explain(struct rsk_pma *a, const struct rsk_pma_question *q,
 	say_answer(&d, out);
 }
 
-uint64_t rsk_pma_another(struct rsk_pma *a, uint64_t reservation)
-{
-	struct rsk_pma_question q = { 0 };
-	struct rsk_decision d = { .conf = a->conf, .ledger = &a->ledger, .q = &q };
-	struct rsk_ledger_view v;
-	struct rsk_ledger_who who;
-	uint32_t service, need;
-	uint64_t id;
-
-	if (!rsk_ledger_find(&a->ledger, reservation, &v) || v.service == RSK_LEDGER_NONE)
-		return 0;
-	/* The other agent is responsible for limits of what it has decided on. */
-	if (rsk_pma_is_foreign(a, v.service))
-		return rsk_pma_stands(a, reservation) ? rsk_pma_once_more(a, &v) : 0;
-	service = rsk_conf_find(a->conf, RSK_CONF_SERVICES, a->ledger.accounts[v.service].name);
-	if (service == RSK_CONF_NONE || !a->ledger.accounts[v.port].current ||
-	    rsk_ledger_state(&a->ledger.accounts[v.port]) != RSK_PMA_UP)
-		return 0;
-	d.service = &a->conf->services[service];
-	need = a->bound.needs[service];
-	rsk_ledger_who(&a->ledger, v.service, v.ipv, v.cp_ip, v.uid, &who);
-	if (is_limited(&d, &who) ||
-	    rsk_ledger_lacks_for(&a->ledger, v.port, need, v.ipv,
-				 a->ledger.accounts[v.service].side == RSK_PMA_AP ?
-					 v.cp_ip :
-					 NULL) != RSK_LEDGER_FITS)
-		return 0;
-	who.priority = v.priority;
-	id = rsk_ledger_reserve(&a->ledger, &who, v.port, need);
-	rsk_pma_watch(a, v.port);
-	return id;
-}
-
 void rsk_pma_confirm(struct rsk_pma *a, uint64_t reservation)
 {
 	rsk_ledger_confirm(&a->ledger, reservation);

@@ -144,12 +144,6 @@ void rsk_pma_confirm(struct rsk_pma *a, uint64_t reservation);
 void rsk_pma_release(struct rsk_pma *a, uint64_t reservation);
 
 /*
- * Reserves one more session on the same mapping (a service mapping serves many), as promised.
- * Returns 0 if there is no room or its device takes no more. Rules are not evaluated again.
- */
-uint64_t rsk_pma_another(struct rsk_pma *a, uint64_t reservation);
-
-/*
  * Books a session that another agent has decided on (@q is placed), with the need that it states,
  * on the device given. No rule and no limit is checked. @there: the session exists already, so it
  * is booked even if there is no room. An address that is not in the configuration is booked on an

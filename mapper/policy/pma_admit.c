@@ -14,20 +14,6 @@ bool rsk_pma_is_foreign(const struct rsk_pma *a, uint32_t service_account)
 	       service_account == a->bound.other_services[RSK_PMA_AP];
 }
 
-uint64_t rsk_pma_once_more(struct rsk_pma *a, const struct rsk_ledger_view *v)
-{
-	struct rsk_ledger_who who;
-
-	if (rsk_ledger_lacks_for(&a->ledger, v->port, v->need, v->ipv,
-				 a->ledger.accounts[v->service].side == RSK_PMA_AP ?
-					 v->cp_ip :
-					 NULL) != RSK_LEDGER_FITS)
-		return 0;
-	rsk_ledger_who(&a->ledger, v->service, v->ipv, v->cp_ip, v->uid, &who);
-	who.priority = v->priority;
-	return rsk_ledger_reserve(&a->ledger, &who, v->port, v->need);
-}
-
 static uint32_t service_of(const struct rsk_pma *a, const struct rsk_pma_question *q)
 {
 	uint32_t service = a->conf->service_at[q->ap_port];

@@ -94,7 +94,8 @@ void rsk_central_confirm(struct rsk_central *c, struct rsk_central_node *node, u
 		rsk_pma_confirm(c->pma, g->reservation);
 }
 
-struct rsk_pma_question rsk_ask_question(const struct rsk_ask_key *key, uint64_t now_ns)
+/* Returns the question that a node's key stands for. */
+static struct rsk_pma_question question_of(const struct rsk_ask_key *key, uint64_t now_ns)
 {
 	struct rsk_pma_question q = { .side = key->side ? RSK_PMA_AP : RSK_PMA_CP,
 				      .ipv = key->ipv,
@@ -134,7 +135,7 @@ void rsk_central_decide(struct rsk_central *c, struct rsk_central_node *node, ui
 			const struct rsk_ask_key *key, uint64_t now_ns, struct rsk_ask_answer *out)
 {
 	struct rsk_central_grant *g = grant_of(c, node, id);
-	struct rsk_pma_question q = rsk_ask_question(key, now_ns);
+	struct rsk_pma_question q = question_of(key, now_ns);
 	struct rsk_pma_answer a;
 
 	c->count.questions++;
@@ -161,7 +162,7 @@ void rsk_central_decide(struct rsk_central *c, struct rsk_central_node *node, ui
 void rsk_central_resume(struct rsk_central *c, struct rsk_central_node *node,
 			const struct rsk_ask_item *item, uint64_t now_ns)
 {
-	struct rsk_pma_question q = rsk_ask_question(&item->key, now_ns);
+	struct rsk_pma_question q = question_of(&item->key, now_ns);
 	struct rsk_central_grant *g = grant_of(c, node, item->id);
 	enum rsk_pma_verdict why;
 

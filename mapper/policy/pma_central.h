@@ -124,7 +124,4 @@ void rsk_central_tick(struct rsk_central *c, uint64_t now_ns);
 
 bool rsk_central_validate(const struct rsk_central *c);
 
-/* Converts a key to a question; used by both sides of the exchange. */
-struct rsk_pma_question rsk_ask_question(const struct rsk_ask_key *key, uint64_t now_ns);
-
 #endif

@@ -77,11 +77,7 @@ static inline uint32_t rsk_pma_port_account(const struct rsk_pma *a, uint32_t po
 bool rsk_pma_is_foreign(const struct rsk_pma *a, uint32_t service_account);
 /* Calls the observer's changed(). */
 void rsk_pma_changed(const struct rsk_pma *a);
-/*
- * Returns RSK_PMA_MAP if a port can take one more session of that need, or why not. once_more()
- * reserves one more session like @v if there is room; else it returns 0.
- */
+/* Returns RSK_PMA_MAP if a port can take one more session of that need, or why not. */
 enum rsk_pma_verdict rsk_pma_takes(const struct rsk_pma *a, uint32_t port_account, uint32_t need);
-uint64_t rsk_pma_once_more(struct rsk_pma *a, const struct rsk_ledger_view *v);
 
 #endif

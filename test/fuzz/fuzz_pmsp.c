@@ -71,14 +71,10 @@ static enum rsk_pmsp_verdict decide(void *ctx, const struct rsk_pm_msg *req,
 	return v;
 }
 
-static bool used(void *ctx, const struct rsk_pmsp_grant *grant, bool last)
+static void used(void *ctx, const struct rsk_pmsp_grant *grant)
 {
-	bool yes = take(1) & 1;
-
 	require(f.held[grant->id]);
-	if (last && yes)
-		f.held[grant->id] = 0;
-	return yes;
+	f.held[grant->id] = 0;
 }
 
 static void release(void *ctx, const struct rsk_pmsp_grant *grant)
@@ -135,7 +131,7 @@ static void step(struct rsk_pmsp *p, uint64_t *now)
 	enum rsk_pmsp_verdict v;
 	size_t n;
 
-	switch (take(1) % 7) {
+	switch (take(1) % 6) {
 	case 0: /* raw bytes */
 		n = take(1) % 80;
 		if (n > (size_t)(f.end - f.p))
@@ -150,11 +146,6 @@ static void step(struct rsk_pmsp *p, uint64_t *now)
 		*now += take(5) % 20000000000;
 		rsk_pmsp_tick(p, *now);
 		break;
-	case 2:
-		rdma.port = (uint16_t)(take(1) % 4 + 1);
-		from = some_address();
-		rsk_pmsp_link(p, &rdma, &from);
-		break;
 	case 3:
 		if (!f.waits)
 			break;
@@ -163,7 +154,7 @@ static void step(struct rsk_pmsp *p, uint64_t *now)
 		if (!rsk_pmsp_decided(p, &f.waiting, v, &g, *now) && g.id)
 			f.held[g.id] = 0;
 		break;
-	case 6:
+	case 2:
 		from = some_address();
 		rdma.port = (uint16_t)(take(1) % 4 + 1);
 		name = (struct rsk_pm_msg){ .ipv = RSK_PM_IPV4,

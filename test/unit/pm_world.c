@@ -117,18 +117,15 @@ static void ap_release(void *ctx, const struct rsk_pmsp_grant *grant)
 	give_back(h->w, g);
 }
 
-static bool ap_used(void *ctx, const struct rsk_pmsp_grant *grant, bool last)
+static void ap_used(void *ctx, const struct rsk_pmsp_grant *grant)
 {
 	struct world_host *h = ctx;
 	struct world_grant *g = grant_of(h->w, grant->id);
 
 	cr_assert_eq(grant->port, world_rdma_port(g->service));
 	cr_assert_eq(g->state, WORLD_HELD, "used, but not held");
-	if (!h->w->ap[h->number].up[g->service])
-		return false;
-	if (last)
-		g->state = WORLD_SESSION;
-	return true;
+	cr_assert_neq(g->req.cp_port, 0, "a service mapping is for no link");
+	g->state = WORLD_SESSION;
 }
 
 static bool same_request(const struct rsk_pm_msg *a, const struct rsk_pm_msg *b)
@@ -257,14 +254,19 @@ bool world_link(struct world *w, size_t question, bool from_elsewhere)
 {
 	const struct world_question *q = &w->questions[question];
 	struct world_ap *ap = &w->ap[q->ap];
-	struct rsk_pm_addr source = w->cp[q->cp].host.at;
+	const struct rsk_pm_addr *own = &w->cp[q->cp].host.at, other = address(9, 9, 999);
+	struct rsk_pm_msg name = { .ipv = RSK_PM_IPV4,
+				   .ap_port = (uint16_t)(FIRST_SERVICE + q->service),
+				   .cp_port = q->cp_port,
+				   .assoc_handle = q->mapping.handle };
 	struct world_grant *g;
+	uint8_t announced[16];
 	uint64_t id;
 
-	source.port = (uint16_t)(1024 + world_roll(w, 60000));
-	if (from_elsewhere)
-		source = address(9, 9, 999);
-	id = rsk_pmsp_link(&ap->pmsp, &q->mapping.rdma, &source);
+	memcpy(name.cp_ip, own->ip, 16);
+	memcpy(name.ap_ip, ap->host.at.ip, 16);
+	id = rsk_pmsp_link_named(&ap->pmsp, &name, &q->mapping.rdma,
+				 from_elsewhere ? other.ip : own->ip, announced);
 	if (!id) {
 		w->links_refused++;
 		return false;
@@ -273,9 +275,8 @@ bool world_link(struct world *w, size_t question, bool from_elsewhere)
 	g = grant_of(w, id);
 	cr_assert(!from_elsewhere, "a link that nobody announced was let in");
 	cr_assert_eq(g->service, q->service);
-	cr_assert_arr_eq(g->req.cp_ip, w->cp[q->cp].host.at.ip, 16);
-	if (g->state == WORLD_SESSION)
-		give_back(w, g); /* a short session */
+	cr_assert_arr_eq(g->req.cp_ip, own->ip, 16);
+	give_back(w, g); /* a short session */
 	return true;
 }
 

@@ -14,7 +14,6 @@ struct ap {
 	enum rsk_pmsp_verdict verdict;
 	struct rsk_pmsp_grant grant;
 	uint64_t next_id, released, used, handed_in;
-	bool last, refuse;
 	int sent, decided;
 	struct rsk_pm_msg out;
 	struct rsk_pm_addr out_to;
@@ -35,13 +34,9 @@ static inline enum rsk_pmsp_verdict decide(void *ctx, const struct rsk_pm_msg *r
 	return RSK_PMSP_ACCEPT;
 }
 
-static inline bool used(void *ctx, const struct rsk_pmsp_grant *grant, bool last)
+static inline void used(void *ctx, const struct rsk_pmsp_grant *grant)
 {
-	struct ap *a = ctx;
-
-	a->used = grant->id;
-	a->last = last;
-	return !a->refuse;
+	((struct ap *)ctx)->used = grant->id;
 }
 
 static inline void release(void *ctx, const struct rsk_pmsp_grant *grant)

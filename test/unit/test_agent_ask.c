@@ -249,36 +249,6 @@ Test(agent_ask, whoever_is_not_interested_any_more)
 	tear_down(&f);
 }
 
-Test(agent_ask, more_links_of_one_mapping)
-{
-	struct rsk_pma_answer out;
-	uint64_t first, second, third;
-	struct fixture f;
-
-	set_up(&f, RSK_CONF_PMA_BOTH, 0);
-	out = ask(&f, 0);
-	first = rsk_agent_another(&f.ask, out.reservation);
-	cr_assert(first && f.link.ask.held == 1, "by the mapping's lease");
-	cr_assert_eq(rsk_agent_another(&f.ask, out.reservation), 0,
-		     "the next one is not there yet");
-	cr_assert_eq(booked(&f), 2);
-	carry(&f.link, true);
-	cr_assert_eq(f.link.ask.held, 2);
-	second = rsk_agent_another(&f.ask, out.reservation);
-	cr_assert(second && booked(&f) == 3);
-	central_says.verdict = RSK_PMA_LIMIT;
-	carry(&f.link, true);
-	rsk_pma_release(f.pma, first);
-	carry(&f.link, true);
-	third = rsk_agent_another(&f.ask, out.reservation);
-	cr_assert_eq(third, 0, "the central agent has refused one more");
-	rsk_pma_release(f.pma, second);
-	rsk_pma_release(f.pma, out.reservation);
-	carry(&f.link, true);
-	cr_assert(n_released == 2 && !f.link.ask.by_id && booked(&f) == 0);
-	tear_down(&f);
-}
-
 Test(agent_ask, answers_that_are_kept)
 {
 	struct rsk_pma_answer out;

@@ -305,30 +305,23 @@ Test(pma_devices, as_many_spares_as_have_failed)
 	rsk_pma_free(a);
 }
 
-Test(pma_devices, another_and_confirmed)
+/* A session is promised, in use from its confirmation on, and given back once. */
+Test(pma_devices, promised_and_confirmed)
 {
-	struct rsk_pma *a = pma_of("rnics: [{name: x, addresses: [10.1.0.1], sessions: 3}]\n"
-				   "services: [{name: s, ports: ['1'], limits: {per-cp: 9}}]\n");
-	struct rsk_pma_answer out = pma_ask_ap(a, CP, "10.1.0.1", 1);
-	uint64_t two = rsk_pma_another(a, out.reservation), three;
+	struct rsk_pma *a = pma_of("rnics: [{name: x, addresses: [10.1.0.1], sessions: 2}]\n"
+				   "services: [{name: s, ports: ['1']}]\n");
+	struct rsk_pma_answer one = pma_ask_ap(a, CP, "10.1.0.1", 1);
+	struct rsk_pma_answer two = pma_ask_ap(a, CP, "10.1.0.1", 1);
 
-	cr_assert(two && two != out.reservation);
-	rsk_pma_confirm(a, two);
-	rsk_pma_confirm(a, two);
+	cr_assert(pma_view(a, "x").sessions == 2 && pma_view(a, "x").promised == 2);
+	rsk_pma_confirm(a, two.reservation);
+	rsk_pma_confirm(a, two.reservation);
 	cr_assert(pma_view(a, "x").sessions == 2 && pma_view(a, "x").promised == 1);
-	three = rsk_pma_another(a, out.reservation);
-	cr_assert(three && rsk_pma_another(a, out.reservation) == 0);
-	rsk_pma_release(a, three);
-	rsk_pma_device_set(a, "x", RSK_PMA_DRAINING);
-	cr_assert_eq(rsk_pma_another(a, out.reservation), 0);
-	rsk_pma_device_set(a, "x", RSK_PMA_UP);
-	three = rsk_pma_another(a, two);
-	cr_assert_neq(three, 0);
-	cr_assert_eq(rsk_pma_another(a, 12345), 0);
-	rsk_pma_release(a, out.reservation);
-	rsk_pma_release(a, two);
-	rsk_pma_release(a, two);
-	rsk_pma_release(a, three);
+	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 1).verdict, RSK_PMA_EXHAUSTED);
+	rsk_pma_release(a, two.reservation);
+	rsk_pma_release(a, two.reservation);
+	cr_assert(pma_view(a, "x").sessions == 1 && pma_view(a, "x").promised == 1);
+	rsk_pma_release(a, one.reservation);
 	cr_assert(pma_view(a, "x").sessions == 0 && pma_view(a, "x").promised == 0);
 	cr_assert(rsk_pma_validate(a));
 	rsk_pma_free(a);
@@ -386,7 +379,6 @@ Test(pma_devices, reload)
 	 * have now.
 	 */
 	cr_assert_eq(pma_ask_ap(a, CP, "10.1.0.1", 1).verdict, RSK_PMA_LIMIT);
-	cr_assert_eq(rsk_pma_another(a, y.reservation), 0);
 	rsk_pma_release(a, y.reservation);
 	more = pma_ask_ap(a, CP, "10.1.0.1", 1);
 	pma_is_on(more, "x");
@@ -394,7 +386,6 @@ Test(pma_devices, reload)
 	cr_assert_eq(pma_view(a, "x").bps, 5000000000);
 	rsk_pma_release(a, s.reservation);
 	cr_assert_eq(pma_view(a, "x").bps, 1000000000);
-	cr_assert_eq(rsk_pma_another(a, t.reservation), 0);
 	rsk_pma_release(a, t.reservation);
 	rsk_pma_release(a, more.reservation);
 	cr_assert_eq(rsk_pma_reload(a, pma_conf(before)), 0);

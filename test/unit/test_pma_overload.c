@@ -48,7 +48,7 @@ Test(pma_overload, a_device_is_told_of_when_it_crosses)
 	rsk_pma_listen(a, pma_hear_event, NULL);
 	fill(a, "10.1.0.1", held, 7);
 	pma_is_heard("");
-	held[7] = rsk_pma_another(a, held[0]);
+	held[7] = pma_ask_ap(a, CP, "10.1.0.1", 1).reservation;
 	pma_is_heard("x over\n");
 	cr_assert(pma_view(a, "x").overloaded && !pma_view(a, "y").overloaded);
 	/* Relief is reported when the load is well below the limit: 0.72. */

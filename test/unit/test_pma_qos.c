@@ -31,7 +31,7 @@ Test(pma_qos, as_decided)
 	cr_assert(q.rate_bps == 200000 && q.dscp == 46 && q.priority == 6);
 	cr_assert(out.rate_bps == 200000 && out.dscp == 46 && out.priority == 6);
 	rsk_pma_confirm(a, out.reservation);
-	q = qos_of(a, rsk_pma_another(a, out.reservation));
+	q = qos_of(a, pma_ask_ap(a, CP, "10.1.0.1", 1).reservation);
 	cr_assert(q.rate_bps == 200000 && q.dscp == 46 && q.priority == 6, "of another session");
 	out = pma_ask_ap(a, "10.8.0.1", "10.1.0.1", 1);
 	cr_assert_eq(qos_of(a, out.reservation).priority, 0);

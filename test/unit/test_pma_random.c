@@ -355,32 +355,6 @@ static void ask(struct oracle *o, bool again)
 	}
 }
 
-static void another(struct oracle *o)
-{
-	size_t at = o->n ? roll(o, o->n) : 0;
-	struct record r = o->held[at];
-	struct rsk_pma_question q = { .side = r.side, .uid = r.uid };
-	uint32_t service = rsk_conf_find(o->c, RSK_CONF_SERVICES, r.service);
-	uint32_t port = rsk_conf_find(o->c, RSK_CONF_PORTS, r.port);
-	const struct rsk_conf_service *s = &o->c->services[service == RSK_CONF_NONE ? 0 : service];
-	bool can;
-
-	if (o->n == 0 || o->n == MOST)
-		return;
-	memcpy(q.cp_ip, r.cp, 4);
-	can = service != RSK_CONF_NONE && port != RSK_CONF_NONE &&
-	      *state_of(o, r.port) == RSK_PMA_UP && !is_limited(o, &q, s) && has_room(o, s, port);
-	r.id = rsk_pma_another(o->a, r.id);
-	cr_assert_eq(can, r.id != 0);
-	if (!r.id)
-		return;
-	r.used = false;
-	r.bps = s->bps;
-	r.maps = s->memory_maps;
-	r.connections = s->connections;
-	o->held[o->n++] = r;
-}
-
 static void change(struct oracle *o)
 {
 	uint32_t port = (uint32_t)roll(o, o->c->n_ports);
@@ -444,8 +418,6 @@ Test(pma_random, against_an_oracle)
 			ask(o, false);
 		} else if (what < 55) {
 			ask(o, true);
-		} else if (what < 60) {
-			another(o);
 		} else if (what < 87 && o->n) {
 			size_t at = roll(o, o->n);
 

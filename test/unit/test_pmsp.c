@@ -178,6 +178,7 @@ Test(pmsp, an_agent_that_decides_later)
 	struct ap *a = ap_new(&normal);
 	struct rsk_pm_msg r = pm_request(80, 4242, 5);
 	struct rsk_pmsp_grant g = { .id = 77, .port = 4000 };
+	uint8_t announced[16];
 
 	memcpy(g.ip, pm_rdma.ip, 16);
 	a->verdict = RSK_PMSP_WAIT;
@@ -188,7 +189,7 @@ Test(pmsp, an_agent_that_decides_later)
 	cr_assert(rsk_pmsp_decided(&a->p, &r, RSK_PMSP_ACCEPT, &g, SECOND));
 	cr_assert_eq(a->out.op, RSK_PM_ACCEPT);
 	cr_assert(!rsk_pmsp_decided(&a->p, &r, RSK_PMSP_ACCEPT, &g, SECOND), "once");
-	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 77);
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, cp.ip, announced), 77);
 	/* An agent that never decides. */
 	r = pm_request(80, 4243, 6);
 	give(a, &r, SECOND);

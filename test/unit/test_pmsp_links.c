@@ -5,32 +5,6 @@
  */
 #include "pmsp_kit.h"
 
-Test(pmsp_links, a_link_comes_from_the_announced_address_once)
-{
-	struct ap *a = ap_new(&normal);
-	struct rsk_pm_msg r = pm_request(80, 4242, 5);
-	struct rsk_pm_addr from = cp, to = pm_rdma;
-
-	from.port = 55555; /* CpPort is that of the TCP socket, not of the link */
-	give(a, &r, 1);
-	from.ip[3] = 9;
-	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 0);
-	from.ip[3] = 1;
-	to.port++;
-	cr_assert_eq(rsk_pmsp_link(&a->p, &to, &from), 0);
-	to = pm_rdma;
-	to.ip[1] = 8;
-	cr_assert_eq(rsk_pmsp_link(&a->p, &to, &from), 0);
-	cr_assert_eq(a->p.count.refused, 3);
-	/* Without a PMAck: the link's set-up has the same effect. */
-	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 1);
-	cr_assert(a->last);
-	cr_assert_eq(a->released, 0, "it is the session's");
-	cr_assert_eq(a->p.table.n, 0);
-	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 0);
-	ap_free(a);
-}
-
 Test(pmsp_links, a_link_of_one_connection_by_its_name_once)
 {
 	struct ap *a = ap_new(&normal);
@@ -67,7 +41,8 @@ Test(pmsp_links, a_link_of_one_connection_by_its_name_once)
 	cr_assert_eq(a->p.count.refused, 11);
 	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, r.cp_ip, from), 1);
 	cr_assert_arr_eq(from, r.cp_ip, 16);
-	cr_assert(a->last && a->released == 0 && a->used == 1);
+	cr_assert(a->released == 0 && a->used == 1, "the session's, with no PMAck needed");
+	cr_assert_eq(a->p.table.n, 1, "the service mapping");
 	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, any, from), 0, "a second time");
 	cr_assert_eq(a->p.count.links, 1);
 	ap_free(a);
@@ -89,24 +64,7 @@ Test(pmsp_links, what_is_not_granted_yet_lets_nobody_in)
 	ap_free(a);
 }
 
-Test(pmsp_links, a_mapped_request_names_the_link_s_source)
-{
-	struct ap *a = ap_new(&normal);
-	struct rsk_pm_msg r = pm_request(80, 4242, 5);
-	struct rsk_pm_addr from = { .ip = { 172, 16, 0, 7 }, .port = 1, .ipv = 4 };
-
-	r.mapped = true;
-	r.mapped_cp_port = 1000;
-	memcpy(r.mapped_cp_ip, from.ip, 16);
-	give(a, &r, 1);
-	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 0, "the TCP socket's address is not it");
-	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 0, "nor another port");
-	from.port = 1000;
-	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &from), 1);
-	ap_free(a);
-}
-
-/* The same by the name of the connection, as rsockd asks: of any port, since none is known here. */
+/* Its port is not compared: rsockd is asked before a rail has one. */
 Test(pmsp_links, a_mapped_request_names_the_source_of_one_connection)
 {
 	struct ap *a = ap_new(&normal);
@@ -115,6 +73,7 @@ Test(pmsp_links, a_mapped_request_names_the_source_of_one_connection)
 	uint8_t from[16];
 
 	r.mapped = true;
+	r.mapped_cp_port = 1000;
 	memcpy(r.mapped_cp_ip, (const uint8_t[16]){ 172, 16, 0, 7 }, 16);
 	give(a, &r, 1);
 	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, r.cp_ip, from), 0,
@@ -125,32 +84,20 @@ Test(pmsp_links, a_mapped_request_names_the_source_of_one_connection)
 	ap_free(a);
 }
 
-Test(pmsp_links, a_service_mapping_serves_until_its_time_is_over)
+/* A service mapping tells connect() where to go; each connection asks for a link of its own. */
+Test(pmsp_links, a_service_mapping_admits_no_link)
 {
 	struct ap *a = ap_new(&normal);
 	struct rsk_pm_msg r = pm_request(80, 0, 5);
+	uint8_t from[16];
 
 	a->grant.pm_time_s = 5;
 	give(a, &r, 1);
 	acknowledge(a, 2);
-	for (uint64_t s = 1; s < 5; s++) {
-		cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 1);
-		cr_assert(!a->last);
-	}
+	cr_assert_eq(rsk_pmsp_link_named(&a->p, &r, &pm_rdma, cp.ip, from), 0);
+	rsk_pmsp_tick(&a->p, 5 * SECOND - TICK);
+	cr_assert_eq(a->released, 0);
 	rsk_pmsp_tick(&a->p, 5 * SECOND + 1 + TICK);
-	cr_assert_eq(a->released, 1);
-	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 0);
-	ap_free(a);
-}
-
-Test(pmsp_links, a_session_that_is_refused_at_the_last_moment_is_released)
-{
-	struct ap *a = ap_new(&normal);
-	struct rsk_pm_msg r = pm_request(80, 4242, 5);
-
-	give(a, &r, 1);
-	a->refuse = true;
-	cr_assert_eq(rsk_pmsp_link(&a->p, &pm_rdma, &cp), 0);
 	cr_assert_eq(a->released, 1);
 	ap_free(a);
 }

@@ -403,18 +403,13 @@ static void release(void *ctx, const struct rsk_pmsp_grant *grant)
 	rsk_pma_release(a->pma, grant->id);
 }
 
-static bool used(void *ctx, const struct rsk_pmsp_grant *grant, bool last)
+static void used(void *ctx, const struct rsk_pmsp_grant *grant)
 {
 	struct rsk_agent *a = ctx;
-	uint64_t session = last ? grant->id : rsk_agent_another(&a->ask, grant->id);
 
-	if (!session)
-		return false;
-	rsk_pma_confirm(a->pma, session);
-	if (last)
-		put_port(a, grant);
-	a->session = session;
-	return true;
+	rsk_pma_confirm(a->pma, grant->id);
+	put_port(a, grant);
+	a->session = grant->id;
 }
 
 static void send_datagram(void *ctx, const struct rsk_pm_addr *to, const void *datagram,

@@ -14,10 +14,6 @@ struct rsk_agent_waiting {
 	struct rsk_agent_ask *a;
 	struct rsk_pma_question q;
 	struct rsk_pma_answer ours; /* mode "both": already reserved; the strings are not kept */
-	/*
-	 * Not 0: the question is for one more session of this mapping, and no caller waits for it
-	 */
-	uint64_t mapping;
 	rsk_agent_decided *decided;
 	void *user;
 	struct rsk_agent_waiting *prev, *next;
@@ -135,31 +131,11 @@ static void drop(struct rsk_agent_waiting *w)
 	free(w);
 }
 
-/*
- * A lease for one more session of a mapping. If the mapping is gone by now, the lease is not bound,
- * and pma_ask.c gives it up.
- */
-static void on_spare(struct rsk_agent_ask *a, const struct rsk_agent_waiting *w, uint64_t id,
-		     const struct rsk_ask_answer *said)
-{
-	const struct rsk_ask_answer *other;
-	struct rsk_ask_key key;
-
-	if (said->verdict == RSK_PMA_MAP && rsk_pma_stands(a->pma, w->mapping) &&
-	    !rsk_ask_of(&a->link->ask, w->mapping, &key, &other))
-		rsk_ask_bind(&a->link->ask, id, w->mapping);
-}
-
 static void on_said(void *user, uint64_t id, const struct rsk_ask_answer *said)
 {
 	struct rsk_agent_waiting *w = user;
 	struct rsk_agent_ask *a = w->a;
 
-	if (w->mapping) {
-		on_spare(a, w, id, said);
-		drop(w);
-		return;
-	}
 	w->q.now_ns = rsk_clock_ns();
 	if (said->verdict == RSK_PMA_UNHEARD)
 		unheard(a, &w->q, &w->ours);
@@ -176,16 +152,14 @@ static void on_said(void *user, uint64_t id, const struct rsk_ask_answer *said)
 
 /* Asks the central agent. False: it cannot be asked. */
 static bool ask(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
-		const struct rsk_ask_key *key, const struct rsk_pma_answer *ours, uint64_t mapping,
+		const struct rsk_ask_key *key, const struct rsk_pma_answer *ours,
 		rsk_agent_decided *decided, void *user)
 {
 	struct rsk_agent_waiting *w = malloc(sizeof(*w));
 
 	if (!w)
 		return false;
-	*w = (struct rsk_agent_waiting){
-		.a = a, .q = *q, .mapping = mapping, .decided = decided, .user = user
-	};
+	*w = (struct rsk_agent_waiting){ .a = a, .q = *q, .decided = decided, .user = user };
 	w->ours.verdict = RSK_PMA_UNHEARD;
 	if (ours)
 		w->ours = *ours;
@@ -220,7 +194,7 @@ static bool consult(struct rsk_agent_ask *a, const struct rsk_pma_question *q,
 	default:
 		break;
 	}
-	if (ask(a, q, key, out->reservation ? out : NULL, 0, decided, user))
+	if (ask(a, q, key, out->reservation ? out : NULL, decided, user))
 		return false;
 	unheard(a, q, out);
 	return true;
@@ -295,37 +269,8 @@ void rsk_agent_forget(struct rsk_agent_ask *a, const void *user)
 	struct rsk_agent_waiting *w;
 
 	DL_FOREACH(a->waiting, w)
-		if (w->user == user && !w->mapping)
+		if (w->user == user)
 			w->decided = NULL;
-}
-
-uint64_t rsk_agent_another(struct rsk_agent_ask *a, uint64_t reservation)
-{
-	uint64_t session = rsk_pma_another(a->pma, reservation), now = rsk_clock_ns(), id;
-	const struct rsk_ask_answer *said;
-	struct rsk_pma_question q;
-	struct rsk_ask_key key;
-
-	if (!session || mode_of(a) == RSK_CONF_PMA_LOCAL)
-		return session;
-	if (!rsk_ask_of(&a->link->ask, reservation, &key, &said)) {
-		/*
-		 * It was mapped without the central agent's answer, or the next lease has not
-		 * arrived yet.
-		 */
-		if (a->link->ask.silent && a->link->local_if_silent)
-			return session;
-		rsk_pma_release(a->pma, session);
-		return 0;
-	}
-	if (rsk_ask_find(&a->link->ask, &key, now, &id, &said) == RSK_ASK_LEASE) {
-		rsk_ask_bind(&a->link->ask, id, session);
-		return session;
-	}
-	rsk_ask_moved(&a->link->ask, reservation, session);
-	q = rsk_ask_question(&key, now);
-	ask(a, &q, &key, NULL, reservation, NULL, NULL);
-	return session;
 }
 
 /* ---- observer of reservations ---- */

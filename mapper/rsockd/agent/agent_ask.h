@@ -66,11 +66,4 @@ void rsk_agent_qos(const struct rsk_agent_ask *a, uint64_t reservation, struct r
 /* Drops the decided() call that is due to @user. */
 void rsk_agent_forget(struct rsk_agent_ask *a, const void *user);
 
-/*
- * Reserves one more session on the mapping of @reservation. Returns its reservation, or 0. With a
- * central agent each session needs a lease of its own: the first session uses the mapping's, and
- * the next lease is requested at that time.
- */
-uint64_t rsk_agent_another(struct rsk_agent_ask *a, uint64_t reservation);
-
 #endif
