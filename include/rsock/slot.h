@@ -75,7 +75,10 @@ static inline uint32_t rsk_slot_payload_in(uint32_t cells)
 	return whole > RSK_SLOT_SHORT_BYTES ? whole : cells * RSK_CELL_BYTES - RSK_SLOT_FRAME_BYTES;
 }
 
-/* Conditional commands: "when the stream has reached position pos, do what". */
+/*
+ * Conditional commands: "when the stream has reached position pos, do what". A command is in the
+ * slot behind the last byte before @pos, so it waits there, however early it has landed.
+ */
 enum rsk_command {
 	/* FALLBACK_TX: the stream continues on the TCP socket from pos on. */
 	RSK_COMMAND_FALLBACK_TX = 1,

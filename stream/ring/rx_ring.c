@@ -75,6 +75,10 @@ void rsk_rx_free_partial(struct rsk_rx *rx)
 	rx->partial.len = rx->partial.off = 0;
 }
 
+/*
+ * Its turn has come: all slots below its index are read. A sender that obeys the protocol has put
+ * it at that position of the stream (docs/adr/mechanisms.md).
+ */
 static int run_command(struct rsk_rx *rx, const struct rsk_slot_command *cmd)
 {
 	if (cmd->pos != rx->pos || cmd->gen != rx->gen)
