@@ -3,6 +3,7 @@
 import json
 import pathlib
 import tempfile
+import types
 import unittest
 
 import paper_report
@@ -27,6 +28,88 @@ def result_of(points, runs, errors=()):
     about = {"rounds": len(runs), "seconds": 1, "bytes": 131072, "methods": "td", "kernel": "6.12",
              "lossy": "all", "minutes": 1}
     return paper_report.result(points, cells, about)
+
+
+class Program:
+    """A started program of a guest, which ends at once."""
+
+    def __init__(self, guest, argv):
+        self.guest, self.argv, self.killed = guest, argv, False
+
+    def wait(self, *_):
+        pass
+
+    def running(self):
+        return False
+
+    def kill(self):
+        self.killed = True
+
+    def out(self):
+        return json.dumps({"of": self.guest}) + "\n" + json.dumps({"end": self.guest}) + "\n"
+
+
+class Guest:
+    """Records what is started in it, and which loss was set at that time."""
+
+    def __init__(self, number):
+        self.number, self.ip = number, f"10.0.0.{number}"
+        self.loss, self.started = None, []
+
+    def netem(self, what, **_):
+        self.loss = what
+
+    def start(self, argv, env=None):  # pylint: disable=unused-argument
+        program = Program(self.number, [str(word) for word in argv])
+        self.started.append((program, self.loss))
+        return program
+
+    def listening(self, *_, **__):
+        pass
+
+
+class Lab:
+    def __init__(self):
+        self.guests = [Guest(1), Guest(2)]
+
+    def __getitem__(self, number):
+        return self.guests[number - 1]
+
+
+class RunTests(unittest.TestCase):
+    """What rdma_paper.py runs for a point, with guests that are none."""
+
+    @staticmethod
+    def run_of(point):
+        lab = Lab()
+        args = types.SimpleNamespace(lossy=None, transfers=800, seconds=1, bytes=131072,
+                                     methods="tda")
+        return lab.guests, rdma_paper.run(lab, point, args, 0)
+
+    def test_figures_4_to_6_have_points_of_each_percentage(self):
+        def percents(sweep):
+            return sorted((p.fail, p.loss) for p in POINTS if p.sweep == sweep)
+        self.assertEqual(percents("fail"), [(n, 0) for n in (1, 5, 10)])
+        self.assertEqual(percents("loss"), [(0, n) for n in (1, 5, 10)])
+        self.assertEqual(percents("both"), [(n, n) for n in (1, 5, 10)])
+
+    def test_a_point_sets_failures_and_loss_for_both_methods(self):
+        guests, (transfers, client, server) = self.run_of(Point("both", fail=5, loss=10))
+        for guest in guests:
+            self.assertEqual([loss for _, loss in guest.started], ["loss 10%"])
+            self.assertIsNone(guest.loss)  # afterwards
+        argv = guests[0].started[0][0].argv
+        self.assertTrue({"mode=transfer", "methods=tda", "fail=5", "rounds=800", "bytes=131072",
+                         "largest=1024"} <= set(argv))
+        self.assertEqual((transfers, client, server), ([{"of": 1}], {"end": 1}, {"end": 2}))
+
+    def test_pings_run_beside_frames_of_a_size(self):
+        guests, _ = self.run_of(Point("frames", fail=10, slot=512, beside=True))
+        pings = [program for program, _ in guests[0].started if program.argv[0] == "ping"]
+        self.assertEqual([ping.argv[4] for ping in pings], ["-s"] * 3)
+        self.assertEqual([ping.argv[5] for ping in pings], ["256", "512", "1024"])
+        self.assertTrue(all(ping.killed for ping in pings))
+        self.assertIn("largest=512", guests[0].started[-1][0].argv)
 
 
 class FigureTests(unittest.TestCase):
