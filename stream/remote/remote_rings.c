@@ -84,8 +84,8 @@ static struct rsk_ring_reg *begun(struct rsk_remote_rail *rail, uint32_t sid)
 
 	if (w && w->state == RSK_RING_REG_NONE) {
 		rsk_ring_reg_begin(w, rsk_now_ns(), rsk_stats_self()->registrations);
-		if (w->due_ns < rail->rings_ns)
-			rail->rings_ns = w->due_ns;
+		if (rsk_ring_reg_next(w) < rail->rings_ns)
+			rail->rings_ns = rsk_ring_reg_next(w);
 	}
 	return w;
 }
@@ -212,8 +212,8 @@ void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns)
 
 			act(rail, i, rsk_ring_reg_tick(w, now_ns, rsk_stats_self()->registrations),
 			    0);
-			if (w->state == RSK_RING_REG_ASKED && w->due_ns < rail->rings_ns)
-				rail->rings_ns = w->due_ns;
+			if (rsk_ring_reg_next(w) < rail->rings_ns)
+				rail->rings_ns = rsk_ring_reg_next(w);
 		}
 	}
 	if (now_ns >= rail->register_ns) {

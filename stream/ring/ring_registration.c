@@ -18,6 +18,14 @@ void rsk_ring_reg_begin(struct rsk_ring_reg *w, uint64_t now_ns,
 	rsk_stats_add(&counts[RSK_STATS_REG_REQUESTED], 1);
 }
 
+/* The timer of the last request stays. */
+static enum rsk_ring_reg_action indirect(struct rsk_ring_reg *w)
+{
+	w->state = RSK_RING_REG_INDIRECT;
+	w->timeouts = 0;
+	return RSK_RING_REG_DO_INDIRECT;
+}
+
 enum rsk_ring_reg_action rsk_ring_reg_answer(struct rsk_ring_reg *w, bool valid,
 					     uint64_t counts[RSK_STATS_REG_COUNT])
 {
@@ -34,24 +42,27 @@ enum rsk_ring_reg_action rsk_ring_reg_answer(struct rsk_ring_reg *w, bool valid,
 	}
 	if (was == RSK_RING_REG_INDIRECT)
 		return RSK_RING_REG_DO_NOTHING;
-	w->state = RSK_RING_REG_INDIRECT;
 	rsk_stats_add(&counts[RSK_STATS_REG_INVALID], 1);
-	return RSK_RING_REG_DO_INDIRECT;
+	return indirect(w);
 }
 
 enum rsk_ring_reg_action rsk_ring_reg_tick(struct rsk_ring_reg *w, uint64_t now_ns,
 					   uint64_t counts[RSK_STATS_REG_COUNT])
 {
-	if (w->state != RSK_RING_REG_ASKED || now_ns < w->due_ns)
+	if (rsk_ring_reg_next(w) == UINT64_MAX || now_ns < w->due_ns)
 		return RSK_RING_REG_DO_NOTHING;
+	w->due_ns = now_ns + RSK_RING_REG_TIMEOUT_NS;
+	if (w->state == RSK_RING_REG_INDIRECT) {
+		w->timeouts += w->timeouts < RSK_RING_REG_DOUBLINGS;
+		w->due_ns = now_ns + (RSK_RING_REG_TIMEOUT_NS << w->timeouts);
+		return RSK_RING_REG_DO_REQUEST;
+	}
 	if (++w->timeouts == 1) {
-		w->due_ns = now_ns + RSK_RING_REG_TIMEOUT_NS;
 		rsk_stats_add(&counts[RSK_STATS_REG_FIRST_TIMEOUT], 1);
 		return RSK_RING_REG_DO_REQUEST;
 	}
-	w->state = RSK_RING_REG_INDIRECT;
 	rsk_stats_add(&counts[RSK_STATS_REG_SECOND_TIMEOUT], 1);
-	return RSK_RING_REG_DO_INDIRECT;
+	return indirect(w);
 }
 
 struct rsk_ring_reg *rsk_ring_regs_at(struct rsk_ring_regs *all, uint32_t sid)

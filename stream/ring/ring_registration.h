@@ -9,10 +9,11 @@
  *	request  --valid acknowledgement-->  direct
  *	         --invalid one---------->    indirect, until a valid one comes
  *	         --timeout-->  request again  --timeout-->  indirect, until a valid one comes
+ *	indirect --timeout-->  request again, each time after twice as long
  *
  * The responder registers the ring and sends a valid acknowledgement. If it cannot (RLIMIT_MEMLOCK,
- * limits of the device), it sends an invalid one and tries again from time to time; when that
- * succeeds, a valid one follows. If not even the control blocks can be registered, the transfer has
+ * limits of the device), it sends an invalid one once, and tries again from time to time and at
+ * each request; when that succeeds, a valid one follows. If not even the control blocks can be registered, the transfer has
  * to wait, and the stream stays on its TCP socket.
  */
 #ifndef RSK_RING_REG_H
@@ -30,17 +31,19 @@ enum rsk_ring_reg_state {
 };
 
 struct rsk_ring_reg {
-	uint8_t state; /* enum rsk_ring_reg_state */
-	uint8_t timeouts;
-	bool owed; /* as responder: registration failed, and is to be tried again */
-	bool ours; /* a stream of this end wants it; if not, an answer is only kept */
-	bool kept; /* an answer that arrived before; the next field is its value */
+	uint8_t state;	  /* enum rsk_ring_reg_state */
+	uint8_t timeouts; /* in this state, at most RSK_RING_REG_DOUBLINGS */
+	bool owed;	  /* as responder: registration failed, and is to be tried again */
+	bool ours;	  /* a stream of this end wants it; if not, an answer is only kept */
+	bool kept;	  /* an answer that arrived before; the next field is its value */
 	bool kept_valid;
 	uint32_t ctl_rkey, ring_rkey;
-	uint64_t due_ns;
+	uint64_t due_ns; /* of the next tick; read it by rsk_ring_reg_next() */
 };
 
 #define RSK_RING_REG_TIMEOUT_NS 200000000ull
+/* In INDIRECT the time is doubled so often, up to 6.4 s */
+#define RSK_RING_REG_DOUBLINGS 5u
 
 /* What the initiator does next. */
 enum rsk_ring_reg_action {
@@ -58,6 +61,12 @@ enum rsk_ring_reg_action rsk_ring_reg_answer(struct rsk_ring_reg *w, bool valid,
 					     uint64_t counts[RSK_STATS_REG_COUNT]);
 enum rsk_ring_reg_action rsk_ring_reg_tick(struct rsk_ring_reg *w, uint64_t now_ns,
 					   uint64_t counts[RSK_STATS_REG_COUNT]);
+/* When rsk_ring_reg_tick() must be called next; UINT64_MAX: never. */
+static inline uint64_t rsk_ring_reg_next(const struct rsk_ring_reg *w)
+{
+	return w->state == RSK_RING_REG_ASKED || w->state == RSK_RING_REG_INDIRECT ? w->due_ns :
+										     UINT64_MAX;
+}
 
 /* The states of a link's streams, by stream id. The array grows. */
 struct rsk_ring_regs {

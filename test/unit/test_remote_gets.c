@@ -176,6 +176,41 @@ static void rings_work(void)
 	}
 }
 
+/* How many requests for the ring of @sid were sent over rail 0 since. */
+static int requests_for(uint32_t sid)
+{
+	struct rsk_remote_msg m;
+	int n = 0;
+
+	while (kit_hear(&k, &m))
+		n += m.type == RSK_REMOTE_RING_REQ && m.sid == sid && m.rail == 0;
+	return n;
+}
+
+Test(remote_gets, a_ring_is_asked_for_again_while_it_is_indirect)
+{
+	struct rsk_remote_msg invalid = { .type = RSK_REMOTE_RING, .way = RSK_VERBS_INDIRECT };
+
+	set();
+	at = kit_stream(&k, false);
+	invalid.sid = at.s->sid;
+	rsk_remote_want_ring(k.r, at.s->sid);
+	rsk_remote_on_ring(k.r, &invalid);
+	cr_assert_eq(requests_for(at.s->sid), 0);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_leq(rsk_remote_rings_next(&k.r->rail[0]), now_ns + 7 * SECOND_NS,
+			      "nobody wakes for it");
+		now_ns += 7 * SECOND_NS;
+		rings_work();
+		cr_assert_eq(requests_for(at.s->sid), 1, "round %d", i);
+	}
+	invalid.way = RSK_VERBS_DIRECT;
+	rsk_remote_on_ring(k.r, &invalid);
+	now_ns += 7 * SECOND_NS;
+	rings_work();
+	cr_assert_eq(requests_for(at.s->sid), 0, "it is registered");
+}
+
 Test(remote_gets, a_ring_that_could_not_be_registered_is_tried_again)
 {
 	set();

@@ -2,7 +2,8 @@
 /*
  * test_ring_registration.c - tests the initiator's automaton of the dynamic transfer, path by path:
  * a valid acknowledgement: direct. An invalid one: indirect. None: the request again; at the second
- * timeout: indirect. Then any order of answers and of the clock.
+ * timeout: indirect. While indirect: the request again and again. Then any order of answers and of
+ * the clock.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -54,9 +55,40 @@ Test(ring_registration, invalid_is_indirect_until_a_valid_one)
 	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_INDIRECT);
 	cr_assert_eq(way.state, RSK_RING_REG_INDIRECT);
 	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_NOTHING);
-	cr_assert_eq(rsk_ring_reg_tick(&way, UINT64_MAX, counts), RSK_RING_REG_DO_NOTHING);
 	cr_assert_eq(rsk_ring_reg_answer(&way, true, counts), RSK_RING_REG_DO_DIRECT);
 	counted(0, 1, 0, 0, 1);
+}
+
+/* From @now on: after the time of the last request, then after twice as long each time, to 6.4 s. */
+static void is_requested_again(uint64_t now)
+{
+	for (uint64_t wait = T, i = 0; i < 12; i++) {
+		cr_assert_eq(rsk_ring_reg_next(&way), now + wait);
+		cr_assert_eq(rsk_ring_reg_tick(&way, now + wait - 1, counts),
+			     RSK_RING_REG_DO_NOTHING);
+		now += wait;
+		cr_assert_eq(rsk_ring_reg_tick(&way, now, counts), RSK_RING_REG_DO_REQUEST);
+		cr_assert_eq(way.state, RSK_RING_REG_INDIRECT);
+		wait = wait < 6400000000ull ? 2 * wait : wait;
+		/* The same answer once more does not make it later. */
+		cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_NOTHING);
+	}
+	cr_assert_eq(rsk_ring_reg_answer(&way, true, counts), RSK_RING_REG_DO_DIRECT);
+	cr_assert_eq(rsk_ring_reg_next(&way), UINT64_MAX);
+}
+
+Test(ring_registration, while_it_is_indirect_the_request_is_repeated)
+{
+	begin(7);
+	rsk_ring_reg_answer(&way, false, counts);
+	is_requested_again(7);
+	counted(0, 1, 0, 0, 1);
+
+	begin(7);
+	rsk_ring_reg_tick(&way, 7 + T, counts);
+	rsk_ring_reg_tick(&way, 7 + 2 * T, counts);
+	is_requested_again(7 + 2 * T);
+	counted(0, 0, 1, 1, 1);
 }
 
 Test(ring_registration, none_is_the_request_again_then_indirect)
@@ -69,7 +101,6 @@ Test(ring_registration, none_is_the_request_again_then_indirect)
 		     "the clock starts anew");
 	cr_assert_eq(rsk_ring_reg_tick(&way, 7 + 2 * T - 1, counts), RSK_RING_REG_DO_NOTHING);
 	cr_assert_eq(rsk_ring_reg_tick(&way, 7 + 2 * T, counts), RSK_RING_REG_DO_INDIRECT);
-	cr_assert_eq(rsk_ring_reg_tick(&way, UINT64_MAX, counts), RSK_RING_REG_DO_NOTHING);
 	counted(0, 0, 1, 1, 0);
 	cr_assert_eq(rsk_ring_reg_answer(&way, true, counts), RSK_RING_REG_DO_DIRECT);
 	counted(0, 0, 1, 1, 1);
@@ -85,7 +116,7 @@ Test(ring_registration, an_answer_to_the_second_request)
 	begin(0);
 	cr_assert_eq(rsk_ring_reg_tick(&way, T, counts), RSK_RING_REG_DO_REQUEST);
 	cr_assert_eq(rsk_ring_reg_answer(&way, false, counts), RSK_RING_REG_DO_INDIRECT);
-	cr_assert_eq(rsk_ring_reg_tick(&way, 2 * T, counts), RSK_RING_REG_DO_NOTHING);
+	cr_assert_eq(rsk_ring_reg_tick(&way, 2 * T - 1, counts), RSK_RING_REG_DO_NOTHING);
 	counted(0, 1, 1, 0, 0);
 }
 
@@ -129,7 +160,7 @@ Test(ring_registration, another_rail_begins_anew)
 /* The paper's rules for any history of answers, formulated a second time with booleans. */
 static void walk(uint64_t *dice)
 {
-	uint64_t now = dice_roll(dice) % 1000, asked = now;
+	uint64_t now = dice_roll(dice) % 1000, asked = now, wait = T;
 	bool valid = false, any = false;
 	uint32_t requests = 1;
 
@@ -147,16 +178,19 @@ static void walk(uint64_t *dice)
 			valid |= v;
 			any = true;
 		} else {
-			bool due;
+			bool indirect = any || requests == 3, due;
 
 			now += dice_roll(dice) % T;
-			due = !any && requests < 3 && now >= asked + T;
+			due = !valid && now >= asked + wait;
 			did = rsk_ring_reg_tick(&way, now, counts);
-			cr_assert_eq(did == RSK_RING_REG_DO_REQUEST, due && requests == 1);
-			cr_assert_eq(did == RSK_RING_REG_DO_INDIRECT, due && requests == 2);
+			cr_assert_eq(did == RSK_RING_REG_DO_REQUEST,
+				     due && (indirect || requests == 1));
+			cr_assert_eq(did == RSK_RING_REG_DO_INDIRECT,
+				     due && !indirect && requests == 2);
 			if (due) {
-				requests++;
 				asked = now;
+				requests += !indirect;
+				wait = indirect && wait < 32 * T ? 2 * wait : wait;
 			}
 		}
 		cr_assert_eq(way.state, valid		     ? RSK_RING_REG_DIRECT :
