@@ -13,8 +13,8 @@
  *
  * The responder registers the ring and sends a valid acknowledgement. If it cannot (RLIMIT_MEMLOCK,
  * limits of the device), it sends an invalid one once, and tries again from time to time and at
- * each request; when that succeeds, a valid one follows. If not even the control blocks can be registered, the transfer has
- * to wait, and the stream stays on its TCP socket.
+ * each request; when that succeeds, a valid one follows. If not even the control blocks can be
+ * registered, the transfer has to wait, and the stream stays on its TCP socket.
  */
 #ifndef RSK_RING_REG_H
 #define RSK_RING_REG_H

@@ -424,12 +424,15 @@ def no_rsockd(t):
 
 @case(400)
 def denied(t):
-    """Plain TCP where a policy of either side denies it; the reason says which side."""
+    """Plain TCP where a policy of either side denies it; the reason says which side. The accepting
+    end is not told of the connecting side's policy, and may give up its search before the case ends.
+    """
     a, b = lab(t).guests
     no = [{"name": "others", "when": {"peers": ["192.0.2.0/24"]}}]
     for denies in (a, b):
         daemons = [serve(guest, **({"rules": no} if guest is denies else {})) for guest in (a, b)]
-        stays_plain(t, ("policy", "peer-policy", "remote"))
+        unheard = ("no-peer",) if denies is a else ()
+        stays_plain(t, ("policy", "peer-policy", "remote", *unheard))
         for daemon in daemons:
             daemon.stop()
 

@@ -59,7 +59,7 @@ Test(ring_registration, invalid_is_indirect_until_a_valid_one)
 	counted(0, 1, 0, 0, 1);
 }
 
-/* From @now on: after the time of the last request, then after twice as long each time, to 6.4 s. */
+/* From @now on: after the last request's time, then after twice as long each time, to 6.4 s. */
 static void is_requested_again(uint64_t now)
 {
 	for (uint64_t wait = T, i = 0; i < 12; i++) {
