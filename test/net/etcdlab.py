@@ -64,8 +64,8 @@ class Etcd:
         self.peers = {f"host{one.number}": f"http://{one.ip if among else '127.0.0.1'}:{PEER_PORT}"
                       for one in among or (host,)}
         # Three nodes need time for each other; one alone elects itself.
-        self.words = [*words, "--heartbeat-interval", "50", "--election-timeout",
-                      "500" if among else "250"]
+        self.words = ["--heartbeat-interval", "50", "--election-timeout",
+                      "500" if among else "250", *words]
         if tls:
             certificate, key = tls.sign("server", host.ip)
             self.words += ["--cert-file", certificate, "--key-file", key]
@@ -112,18 +112,18 @@ class Etcd:
     def kill(self):
         self.t.kill(self.proc)
 
-    def connection(self):
+    def connection(self, seconds=20):
         with self.host.inside():
             if self.tls:
-                made = http.client.HTTPSConnection(self.host.ip, PORT, timeout=20,
+                made = http.client.HTTPSConnection(self.host.ip, PORT, timeout=seconds,
                                                    context=self.context)
             else:
-                made = http.client.HTTPConnection(self.host.ip, PORT, timeout=20)
+                made = http.client.HTTPConnection(self.host.ip, PORT, timeout=seconds)
             made.connect()
         return made
 
-    def ask(self, path, **body):
-        made = self.connection()
+    def ask(self, path, seconds=20, **body):
+        made = self.connection(seconds)
         headers = {"Authorization": self.token} if self.token else {}
         made.request("POST", f"/v3/{path}", json.dumps(body), headers)
         answer = made.getresponse()
@@ -206,7 +206,7 @@ class Proxy:
         self.url = f"http://{at or host.ip}:{port}"
         self.held, self.hold = 0, None  # a word: requests with it are held back while it is set
         self.loses, self.lost = False, []
-        self.late = b""  # sent behind the next event
+        self.late, self.late_behind = b"", b""  # sent behind the next event that has that word
         self.silent = False
         self.requests = 0  # pieces of requests that were carried
         with host.inside():
@@ -245,7 +245,8 @@ class Proxy:
                     if self.loses:
                         self.lost.append(data)
                         continue
-                    data, self.late = data + self.late, b""
+                    if self.late and self.late_behind in data:
+                        data, self.late = data + self.late, b""
                 if not self.silent:
                     sink.sendall(data)
         except OSError:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+from cluster_audit import Stream
 from etcdlab import CURRENT, PORT, PREFIX, Certificates, Etcd, Liar, Proxy, answer, b64
 from lib.harness import case, main
 from net_rsockd import SERVICE, serving
@@ -321,6 +322,8 @@ def certificates(t):
     a, b = lab.hosts[:2]
     a.start(**member(a, etcd.url, tls=tls))
     t.until(lambda: state(a)["revision"], 10, "the document by TLS")
+    stream = Stream(a, b)
+    stream.goes_on()
     wrong = others.sign("agent")
     # How a daemon notices that its own certificate is not accepted depends on what arrives first:
     # the alert, or the end of the connection.
@@ -333,11 +336,13 @@ def certificates(t):
         t.until(lambda: words in (state(b)["error"] or ""), 30, "a failure for that reason")
         now = state(b)
         t.check(not now["reached"] and not now["revision"], now)
+        stream.goes_on()
         t.stop(b.daemon)
     b.write_config(**member(b, etcd.url, tls={**tls, "key": t.path("none")}))
     failed = b.run([f"{t.bin}/rsockd", "-c", t.path("rsockd2.conf")])
     t.wait(failed, 10, expect=1)
     t.check("none" in failed.err(), failed.err())
+    stream.end(pause_s=10)
 
 
 @case(timeout=60)

@@ -2,26 +2,23 @@
 """The ledger of remote ports: hosts hold sessions of each other's RNICs by quotas in a real etcd,
 ahead of need. An auditor reads all that is granted, all the time: never more than there is.
 """
-import base64
 import json
 import signal
 import sys
-import threading
 import time
 
 import local
 import pm
+from cluster_audit import (HOLD_S, LEDGER, Auditor, count, entries, ledger, own, quotas, ready,
+                           remote)
 from etcdlab import PREFIX, Etcd, EtcdCluster, Proxy, b64
-from lib.harness import Failure, case, main
+from lib.harness import case, main
 from net_cluster import rsock, state
 from net_local import ALICE, BOB, PORT
 from net_members import LEASE_S, registered
 from net_rdma import RAIL_A, RAIL_B, Connection, answer, at, guest, link, silent
 from net_rsockd import EVERYTHING
 from netlab import Lab
-
-HOLD_S = 4  # the least that is allowed
-LEDGER = f"{PREFIX}/ledger/"
 
 
 def config(host, urls, sessions=100, ledger=True, **more):
@@ -51,108 +48,19 @@ def lab(t, sessions=8, hosts=3):
     return etcd, *net.hosts[:-1]
 
 
-def ledger(host):
-    return host.get("/v1/policy/ledger")
-
-
-def ready(t, host, want="shared", seconds=20):
-    t.until(lambda: ledger(host)["state"] == want, seconds,
-            f"host {host.number} to have the ledger {want}")
-
-
-def remote(host, owner):
-    """What the host knows of the owner's RNIC, or None."""
-    return next((one for one in ledger(host)["remote"]
-                 if one["rnic"] == f"host{owner.number}/rnic0"), None)
-
-
-def own(host):
-    return ledger(host)["own"][0]
-
-
-def count(host, name):
-    return host.figure(f"cluster_ledger_{name}_total")
-
-
-def entries(etcd, what):
-    """What etcd has below ledger/WHAT/, by the rest of the key: the value, parsed or None."""
-    head = f"{LEDGER}{what}/"
-    found = etcd.do("kv/range", key=b64(head), range_end=b64(head[:-1] + "0")).get("kvs", [])
-    out = {}
-    for one in found:
-        try:
-            value = json.loads(base64.b64decode(one.get("value", "")))
-        except ValueError:
-            value = None
-        out[base64.b64decode(one["key"]).decode()[len(head):]] = value
-    return out
-
-
-def quotas(etcd, owner):
-    """Sessions by holder."""
-    head = f"host{owner.number}/rnic0/"
-    return {name[len(head):]: one["sessions"] for name, one in entries(etcd, "quota").items()
-            if name.startswith(head)}
-
-
-class Auditor:
-    """Reads all grants at one revision, again and again: the claims of an RNIC are its holders'
-    quotas, or what the owner has published as used by them, if that is more.
-    """
-
-    def __init__(self, t, etcd, limits):
-        self.t, self.etcd, self.limits = t, etcd, limits  # by NODE/RNIC
-        self.wrong, self.looks, self.most, self.ended = [], 0, 0, False
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def look(self):
-        node = self.etcd.any() if isinstance(self.etcd, EtcdCluster) else self.etcd
-        found = node.do("kv/range", key=b64(LEDGER), range_end=b64(LEDGER[:-1] + "0"))
-        claims = {}
-        for one in found.get("kvs", []):
-            name = base64.b64decode(one["key"]).decode()[len(LEDGER):].split("/")
-            value = json.loads(base64.b64decode(one["value"]))
-            held = claims.setdefault("/".join(name[1:3]), {})
-            if name[0] == "quota":
-                held[name[3]] = max(held.get(name[3], 0), value["sessions"])
-            else:
-                for holder, used in value["used"].items():
-                    held[holder] = max(held.get(holder, 0), used)
-        self.looks += 1
-        for rnic, held in claims.items():
-            self.most = max(self.most, sum(held.values()))
-            if rnic in self.limits and sum(held.values()) > self.limits[rnic]:
-                self.wrong.append((found["header"]["revision"], rnic, held))
-
-    def run(self):
-        while not self.ended:
-            try:
-                self.look()
-            except (OSError, Failure, StopIteration):
-                pass  # etcd is away
-            time.sleep(0.005)
-
-    def end(self):
-        self.ended = True
-        self.thread.join(30)
-        self.t.equal(self.wrong[:3], [], "what was granted twice")
-        self.t.check(self.looks > 5 and self.most > 0, f"{self.looks} looks, {self.most} at most")
-
-
 class Sessions:
     """Streams from a host to the owner's, with a process at each end that says what librsock does.
     """
 
-    def __init__(self, t, host, owner, rail=RAIL_A):
+    def __init__(self, t, host, owner, rail=RAIL_A, port=PORT, users=(BOB, ALICE)):
         self.t, self.host, self.owner = t, host, owner
-        self.client, self.server = guest(host, BOB, rail), guest(owner, ALICE, RAIL_B)
+        self.port, self.users = port, users  # users: who connects, who accepts
+        self.client, self.server = guest(host, users[0], rail), guest(owner, users[1], RAIL_B)
         self.open, self.plain = [], []
-        self.port = PORT
 
     def begin(self):
         """Returns the reason that the connecting end is told."""
-        c = Connection(self.host, self.owner)
+        c = Connection(self.host, self.owner, *self.users, self.port)
         c.listener.close()
         self.server.look_up(c.far, False)
         answer(self.t, self.server, "the accepting end")
@@ -216,6 +124,8 @@ def two_hosts_want_the_last_sessions(t):
     etcd, o, a, b = lab(t, sessions=8)
     auditor = Auditor(t, etcd, {"host1/rnic0": 8})
     both = Sessions(t, a, o), Sessions(t, b, o)
+    t.equal(both[0].begin(), "mapped", "the first, without a quota")
+    t.until(lambda: quotas(etcd, o), 20, "a quota")
 
     def fill():
         """One more where there is room. Returns whether all are in use."""
@@ -470,9 +380,11 @@ def kept_free_for_who_holds_it(t):
 @case(timeout=90)
 def garbage_in_a_key(t):
     """An unreadable quota counts as all that there is for who takes one, and the owner keeps
-    nothing free for it; an unreadable offer is as none.
+    nothing free for it; an unreadable offer is as none. One that is larger than the RNIC makes it
+    full, and no more.
     """
     etcd, o, a, _ = lab(t, sessions=64)
+    auditor = Auditor(t, etcd, {"host1/rnic0": 64}, ["unknown", *(f"bad{i}" for i in range(20))])
     bad = [b"", b"{", b"[]", b'"x"', b"\xff\0", b'{"run":"0000000000000000","sessions":-1,'
            b'"addresses":[]}', b'{"run":"0000000000000000","sessions":1e30,"addresses":[]}',
            b'{"run":"0000000000000000","sessions":99999999999999999999,"addresses":[]}',
@@ -494,6 +406,34 @@ def garbage_in_a_key(t):
     etcd.do("kv/deleterange", key=b64(f"{LEDGER}quota/host1/"),
             range_end=b64(f"{LEDGER}quota/host10"))
     t.until(lambda: (s.begin(), quotas_of(etcd, "host2"))[1], 30, "a quota, now that all is clear")
+    s.flow()
+    t.until(lambda: quotas_of(etcd, "host2") > len(s.open), 20, "one ahead of need")
+    more_than_there_is(t, etcd, o, a, s)
+    auditor.end()
+
+
+def more_than_there_is(t, etcd, o, a, s):
+    """Entries that can be read: a host that nobody knows holds more than the RNIC has."""
+    key = f"{LEDGER}quota/host1/rnic0/unknown"
+    # For one whose addresses are not known nothing can be kept free.
+    etcd.put(json.dumps({"run": "0" * 16, "sessions": 2**32 - 1, "addresses": []}), key)
+    before, shortages = quotas_of(etcd, "host2"), count(a, "shortages")  # after it was written
+
+    t.equal(s.begin(), "mapped", "by the quota that it has")
+    t.until(lambda: (s.begin(), count(a, "shortages"))[1] > shortages, 30,
+            "nothing to be left for another quota")
+    t.check(quotas_of(etcd, "host2") <= before, "a quota beside one of all that there is")
+    # For the other one all that is free is kept, and not more than that.
+    etcd.put(json.dumps({"run": "0" * 16, "sessions": 1000, "addresses": ["10.77.0.200"]}), key)
+    t.until(lambda: s.begin() == "peer-full", 30, "the RNIC to be full")
+    now = own(o)
+    t.check(now["booked"] < 64 and now["booked"] + now["kept"] >= 64, now)
+    t.equal(o.device("rnic0")["sessions"], now["booked"], "sessions at the owner's")
+    t.check(quotas_of(etcd, "host2") <= before, "a quota beside one of all that there is")
+    t.check("unknown" in rsock(t, o, "ledger"), "who keeps it")
+    s.flow()
+    etcd.do("kv/deleterange", key=b64(key))
+    t.until(lambda: (s.begin(), quotas_of(etcd, "host2"))[1] > len(s.open), 30, "a quota again")
     s.flow()
 
 
