@@ -425,7 +425,7 @@ def no_rsockd(t):
 @case(400)
 def denied(t):
     """Plain TCP where a policy of either side denies it; the reason says which side. The accepting
-    end is not told of the connecting side's policy, and may give up its search before the case ends.
+    end is not told of the connecting side's policy, and may have given up its search by then.
     """
     a, b = lab(t).guests
     no = [{"name": "others", "when": {"peers": ["192.0.2.0/24"]}}]
