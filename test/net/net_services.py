@@ -230,11 +230,15 @@ def changed_by_somebody_else(t):
     etcd, a, b = cluster(t)
     serve(b)
     knows(t, a, of(b))
+
+    def written_again():
+        is_there = entry(etcd, key(b))
+        return is_there and is_there["value"] != b64("mine") and told(etcd, b)["services"]
     for change in (lambda: etcd.do("kv/deleterange", key=b64(key(b))),
                    lambda: etcd.put("mine", key(b))):
         change()
         knows(t, a, of(b), seconds=20)
-        t.until(lambda: entry(etcd, key(b)) and told(etcd, b)["services"], 10, "the entry")
+        t.until(written_again, 10, "the entry")
     t.equal(count(b, "losses"), 2, "how often it was lost")
     writes = count(b, "writes")
     began = time.monotonic()
