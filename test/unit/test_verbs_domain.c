@@ -5,84 +5,31 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
-#include "dev.h"
-#include "rail.h"
-#include "verbs_device.h"
+#include "verbs_rail_kit.h"
 
 enum {
 	RAILS = 9, /* more than fit two completion queues */
-	RING = RSK_SEG_MIN_RING,
+	RING = RAIL_RING_BYTES,
 	FLOOD = 100000,
 };
 
 /* ---- rails on that device ---- */
-static struct rsk_verbs verbs;
-static struct rsk_vdev dev;
-static struct one {
-	struct rsk_seg seg;
-	struct rsk_rail ours;
-	struct rdma_cm_id id;
-	struct rsk_verbs_rail *r;
-	uint64_t news;
-} rails[RAILS];
-
-static void news(void *ctx, void *rail, uint32_t sid, uint32_t what)
-{
-	((struct one *)rail)->news++;
-}
-
-static void call(void *ctx)
-{
-}
+static struct kit_rail rails[RAILS];
 
 static void begin(void)
 {
-	verbs.host = (struct rsk_verbs_host){ .news = news, .call = call };
-	verbs.more_fd = eventfd(0, EFD_NONBLOCK);
-	dev = (struct rsk_vdev){ .v = &verbs,
-				 .ctx = &device_context,
-				 .recvs = RSK_VERBS_RECVS,
-				 .cq_rails = RSK_VERBS_CQ_RAILS,
-				 .depth = RSK_VERBS_DEPTH };
-	pthread_mutex_init(&dev.lock, NULL);
-	atomic_store(&verbs.devs, &dev);
-	for (struct one *o = rails; o < rails + RAILS; o++) {
-		o->seg.own = (struct rsk_seg_geometry){ .ring_bytes = RING, .streams = 1 };
-		o->seg.peer = o->seg.own;
-		o->seg.window_streams = 1;
-		atomic_store(&o->seg.reach, 1);
-		o->seg.rail.segment = calloc(1, rsk_seg_ring_off(&o->seg.own, 1));
-		o->seg.rail.window = calloc(1, rsk_seg_ring_off(&o->seg.own, 1));
-		o->r = rsk_rail_new(&verbs, &o->seg, &o->ours, o);
-	}
-}
-
-static int bring_up(struct one *o)
-{
-	int rc;
-
-	o->id = (struct rdma_cm_id){ .verbs = &device_context, .port_num = 1 };
-	o->r->id = &o->id;
-	o->r->state = RSK_RAIL_CONNECTING;
-	rc = rsk_rail_make_qp(o->r);
-	if (rc < 0) {
-		rsk_rail_break(o->r);
-		return rc;
-	}
-	o->r->live = true;
-	o->r->state = RSK_RAIL_UP;
-	return 0;
+	kit_device();
+	for (int i = 0; i < RAILS; i++)
+		kit_rail(&rails[i], 1, 1);
 }
 
 static void bring_all_up(void)
 {
 	begin();
 	for (int i = 0; i < RAILS; i++)
-		cr_assert_eq(bring_up(&rails[i]), 0);
+		cr_assert_eq(kit_rail_connect(&rails[i]), 0);
 }
 
 static void nothing_is_left(void)
@@ -98,7 +45,7 @@ static void nothing_is_left(void)
 }
 
 /* The keys of everything that a peer is told: those of its rail. */
-static void keys_of(struct one *o, struct ibv_mr *key[static 3])
+static void keys_of(struct kit_rail *o, struct ibv_mr *key[static 3])
 {
 	struct rsk_verbs_end end;
 	uint32_t ctl, ring;
@@ -147,7 +94,7 @@ Test(verbs_domain, made_anew)
 	keys_of(&rails[0], key);
 	rkey = key[2]->rkey;
 	rsk_rail_break(rails[0].r);
-	cr_assert_eq(bring_up(&rails[0]), 0);
+	cr_assert_eq(kit_rail_connect(&rails[0]), 0);
 	cr_expect(device_may_write(rails[0].r->qp, (uintptr_t)key[2]->addr, RING, rkey));
 	cr_expect_not(device_may_write(rails[1].r->qp, (uintptr_t)key[2]->addr, RING, rkey));
 	nothing_is_left();
@@ -162,18 +109,18 @@ Test(verbs_domain, there_are_few)
 	begin();
 	device_pds_most = 2;
 	for (int i = 0; i < RAILS; i++)
-		cr_expect_eq(bring_up(&rails[i]), i < 2 ? 0 : -ENOMEM);
+		cr_expect_eq(kit_rail_connect(&rails[i]), i < 2 ? 0 : -ENOMEM);
 	cr_expect_eq(device_qps, 2);
 	cr_expect_neq(rails[0].r->qp->pd, rails[1].r->qp->pd);
 	cr_expect(device_notice(rails[1].r->qp, 1u << 28));
 	/* What one rail gives back another one may have. */
 	rsk_rail_free(rails[0].r);
-	cr_expect_eq(bring_up(&rails[2]), 0);
+	cr_expect_eq(kit_rail_connect(&rails[2]), 0);
 	rails[0].r = rsk_rail_new(&verbs, &rails[0].seg, &rails[0].ours, &rails[0]);
 	nothing_is_left();
 }
 
-static uint32_t flood(const struct one *o)
+static uint32_t flood(const struct kit_rail *o)
 {
 	uint32_t sent = 0;
 
@@ -214,7 +161,7 @@ Test(verbs_domain, all_flood)
 		for (int i = 0; i < RAILS; i++)
 			cr_assert_eq(flood(&rails[i]), RSK_VERBS_RECVS);
 		rsk_rail_break(rails[round].r);
-		cr_assert_eq(bring_up(&rails[round]), 0);
+		cr_assert_eq(kit_rail_connect(&rails[round]), 0);
 		for (int i = 0; i < RAILS; i++)
 			cr_assert_eq(flood(&rails[i]), RSK_VERBS_RECVS);
 		take_all();
@@ -265,7 +212,7 @@ Test(verbs_domain, nonsense)
 	nothing_is_left();
 }
 
-static const struct one *quiet;
+static const struct kit_rail *quiet;
 
 static void flood_on(struct device_srq *q)
 {
@@ -347,7 +294,7 @@ Test(verbs_domain, a_receive_queue_fails)
 		if (!its)
 			continue;
 		rsk_rail_break(rails[i].r);
-		cr_assert_eq(bring_up(&rails[i]), 0);
+		cr_assert_eq(kit_rail_connect(&rails[i]), 0);
 		cr_expect_neq(rails[i].r->recv_cq->cq, cq, "rail %d", i);
 	}
 	nothing_is_left();
