@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pm_table.h - the open transactions of a PMSP. They are found by their name, by the connection
+ * pm_table.h - the open transactions of a PMSP. They are found by their name, and by the connection
  * that they are about. Used by pmsp.c. The maximum is set at the start; a flood of requests finds
  * the table full.
  *

@@ -37,11 +37,11 @@ static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
 	}
 	if (rc == 0)
 		m.way = RSK_VERBS_DIRECT;
-	else
-		rsk_log(RSK_LOG_INFO, "link %u: ring of stream %u is not registered: %d",
-			r->l->number, sid, rc);
 	if (w && w->owed && rc < 0)
 		return; /* the peer has been told that already */
+	if (rc < 0)
+		rsk_log(RSK_LOG_INFO, "link %u: ring of stream %u is not registered: %d",
+			r->l->number, sid, rc);
 	if (w) {
 		w->owed = rc < 0;
 		if (rc < 0)
