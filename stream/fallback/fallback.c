@@ -217,7 +217,7 @@ static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
 	bytes += rsk_rx_relay_copy(&s->rx, s->rx.ring, NULL, 0);
 	owed = l->kernel ? rsk_rx_tcp_owed(&s->rx) : 0;
 	rsk_unlock(&s->rx_lock);
-	if (owed && rsk_kernel_received(fd, &got) == 0 && got < owed)
+	if (owed && rsk_kernel_received(fd, &got) >= 0 && got < owed)
 		return false;
 	return rsk_sys_ioctl(fd, FIONREAD, &inq) < 0 || (uint64_t)inq >= bytes;
 }

@@ -122,13 +122,9 @@ static bool push(struct way *w)
  */
 static bool peer_ended(int tcp)
 {
-	struct tcp_info info;
-	socklen_t len = sizeof(info);
+	uint64_t pos;
 
-	if (rsk_sys_getsockopt(tcp, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
-		return true;
-	return info.tcpi_state != TCP_ESTABLISHED && info.tcpi_state != TCP_FIN_WAIT1 &&
-	       info.tcpi_state != TCP_FIN_WAIT2;
+	return rsk_kernel_received(tcp, &pos) != 0;
 }
 
 /* The peer ended before it had repeated all that it was to. */
@@ -136,7 +132,7 @@ static bool is_early(const struct rsk_relay *r, int tcp)
 {
 	uint64_t pos;
 
-	return r->owed && rsk_kernel_ended(tcp, &pos) == 0 && pos < r->owed;
+	return r->owed && rsk_kernel_received(tcp, &pos) > 0 && pos < r->owed;
 }
 
 /* Reads one block of @from. False: there is none now. */

@@ -7,9 +7,6 @@
 #include "slot_repair.h"
 
 #include <errno.h>
-#include <poll.h>
-
-#include <rsock/sys.h>
 
 #include "log.h"
 #include "progress.h"
@@ -48,11 +45,9 @@ void rsk_slot_repair_want(struct rsk_stream *s)
 /* Has the peer shut the socket down? This end's own shutdown looks the same to poll(). */
 static bool is_shut(int fd)
 {
-	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
 	uint64_t pos;
 
-	return fd >= 0 && rsk_kernel_ended(fd, &pos) != -EAGAIN &&
-	       rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
+	return fd >= 0 && rsk_kernel_received(fd, &pos) > 0;
 }
 
 /* Will the request of @s have no answer? rx_lock is held. */

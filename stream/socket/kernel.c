@@ -169,16 +169,6 @@ uint32_t rsk_kernel_unacked(int fd)
 	return rsk_sys_ioctl(fd, SIOCOUTQ, &outq) < 0 || outq < 0 ? 0 : (uint32_t)outq;
 }
 
-int rsk_kernel_received(int fd, uint64_t *pos)
-{
-	struct tcp_info ti;
-	int rc = tcp_info(fd, &ti);
-
-	if (rc == 0)
-		*pos = ti.tcpi_bytes_received;
-	return rc;
-}
-
 static bool peer_may_send(const struct tcp_info *ti)
 {
 	return ti->tcpi_state == TCP_STATE_ESTABLISHED || ti->tcpi_state == TCP_STATE_FIN_WAIT1 ||
@@ -186,15 +176,15 @@ static bool peer_may_send(const struct tcp_info *ti)
 }
 
 /* The kernel counts the FIN as a byte. */
-int rsk_kernel_ended(int fd, uint64_t *pos)
+int rsk_kernel_received(int fd, uint64_t *pos)
 {
 	struct tcp_info ti;
 	int rc = tcp_info(fd, &ti);
 
-	if (rc == 0 && peer_may_send(&ti))
-		rc = -EAGAIN;
-	if (rc == 0)
-		*pos = ti.tcpi_bytes_received - (ti.tcpi_bytes_received != 0);
+	if (rc < 0)
+		return rc;
+	rc = !peer_may_send(&ti);
+	*pos = ti.tcpi_bytes_received - (rc && ti.tcpi_bytes_received);
 	return rc;
 }
 
@@ -310,9 +300,11 @@ static bool kernel_at_end(struct rsk_tcp *c)
 
 static int kernel_end_pos(struct rsk_tcp *c, uint64_t *pos)
 {
-	if (atomic_load(&((struct rsk_kernel_tcp *)c)->s->rd_shut))
-		return -EAGAIN;
-	return rsk_kernel_ended(c->fd, pos);
+	int rc = atomic_load(&((struct rsk_kernel_tcp *)c)->s->rd_shut) ?
+			 0 :
+			 rsk_kernel_received(c->fd, pos);
+
+	return rc > 0 ? 0 : rc < 0 ? rc : -EAGAIN;
 }
 
 /* On this host the ring outlives the process that put the bytes. */

@@ -54,13 +54,11 @@ int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos);
 /* Bytes that the peer's kernel has not acknowledged yet; 0: none, or not known. */
 uint32_t rsk_kernel_unacked(int fd);
 
-/* Bytes ever received, read or not. 0 or -errno. */
-int rsk_kernel_received(int fd, uint64_t *pos);
 /*
- * rsk_kernel_ended - the same, of a socket whose peer has sent its FIN: all that ever comes.
- * Returns 0; -EAGAIN: it has not; or -errno.
+ * Bytes ever received, read or not. Returns 0; 1: and no more come, since the peer has sent its FIN
+ * or the connection is over (a shutdown of this end's own is neither); or -errno.
  */
-int rsk_kernel_ended(int fd, uint64_t *pos);
+int rsk_kernel_received(int fd, uint64_t *pos);
 
 /* True if neither end has closed the connection, as far as this host knows. */
 bool rsk_kernel_established(int fd);
