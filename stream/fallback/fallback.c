@@ -238,7 +238,7 @@ static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
 static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
 {
 	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
-	bool out, on = reads_on(s, why, l);
+	bool out, keep, on = reads_on(s, why, l);
 	int rc, over;
 
 	rsk_sigdefer_enter();
@@ -250,7 +250,9 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	if (!on)
 		rsk_rx_end_it(&s->rx);
 	keep_quiesced(s, fd, l);
-	over = rsk_over_is(s) && !on ? rsk_over_back(s, fd) : 0;
+	/* What our hooks do not read, and no relay takes, must not be kept here. */
+	keep = !l->kernel || takes_relay(s, fd, why, l);
+	over = rsk_over_is(s) && !on ? rsk_over_back(s, fd, keep) : 0;
 	if (over == -EIO)
 		rsk_stream_fail(s, fd);
 	rc = fall_back_rx(s, fd, why, l);

@@ -53,11 +53,12 @@ void rsk_over_put_back(struct rsk_stream *s, size_t n);
 /*
  * rsk_over_back - called when the next user of the socket sees the kernel alone: moves the rest of
  * the file into the kernel's receive queue, by a copy of the peer's socket; bytes already in the
- * queue are put behind it. 0: the file is empty. -EBUSY: not possible, and nothing has changed.
- * -EIO: the peer wrote meanwhile, and the order of the bytes is unknown: the stream has to be
- * ended.
+ * queue are put behind it. 0: the file is empty. -EBUSY: not possible, and all that is not in the
+ * queue is in the file, which with @may_keep may be a new one that other processes do not have.
+ * -EIO: the peer wrote meanwhile, and the order of the bytes is unknown, or without @may_keep there
+ * is no place for them: the stream has to be ended.
  */
-int rsk_over_back(struct rsk_stream *s, int fd);
+int rsk_over_back(struct rsk_stream *s, int fd, bool may_keep);
 
 void rsk_over_close(struct rsk_stream *s, int fd); /* @fd -1: the socket is being closed */
 

@@ -59,7 +59,7 @@ HELPER(take_and_serve)
 	return helper_serve(2, args);
 }
 
-static int give_pass(int fd, bool plain)
+static int give_by(int fd, const char *helper, bool plain)
 {
 	int sv[2];
 
@@ -71,7 +71,7 @@ static int give_pass(int fd, bool plain)
 		if (plain)
 			unsetenv("LD_PRELOAD");
 		close(sv[0]);
-		execv(app_self(), app_self_argv("take_and_serve", number(sv[1]), NULL));
+		execv(app_self(), app_self_argv(helper, number(sv[1]), NULL));
 		_exit(127);
 	}
 	close(sv[1]);
@@ -82,12 +82,12 @@ static int give_pass(int fd, bool plain)
 
 static int give_scm(int fd)
 {
-	return give_pass(fd, false);
+	return give_by(fd, "take_and_serve", false);
 }
 
 static int give_scm_plain(int fd)
 {
-	return give_pass(fd, true);
+	return give_by(fd, "take_and_serve", true);
 }
 
 CASE(scm_rights, DIRECT, "SCM_RIGHTS to another program, bytes queued")
@@ -99,6 +99,39 @@ CASE(scm_rights_not_preloaded, DIRECT,
      "SCM_RIGHTS to a program that is not preloaded, bytes queued")
 {
 	hand_over(give_scm_plain);
+}
+
+/* Hears "queued", then numbers that count up, to the end. */
+HELPER(take_and_count)
+{
+	int fd = take(atoi(argv[1]));
+	uint32_t is, n = 0;
+
+	(void)argc;
+	app_hear(fd, 6);
+	while (app_read_full(fd, &is, sizeof(is)) == sizeof(is) && is == n)
+		n++;
+	LOG("helper: counted %u", n);
+	return 0;
+}
+
+CASE(scm_rights_meanwhile, DIRECT,
+     "SCM_RIGHTS to another program, bytes queued, while the peer sends")
+{
+	int fd = app_open(WARM | NODELAY);
+
+	if (CLI) {
+		SAY(fd, "queued");
+		app_sync();
+		for (uint32_t i = 0; i < 20000; i++)
+			app_write_all(fd, &i, sizeof(i));
+		app_close(fd);
+		return;
+	}
+	app_await_inq(fd, 6);
+	app_sync();
+	LOG("given: %d", give_by(fd, "take_and_count", false));
+	close(fd);
 }
 
 CASE(scm_rights_self, DIRECT, "a descriptor passed to oneself is one more copy")
