@@ -6,6 +6,7 @@ What is measured, in this order:
   rest       with some of the agents, then more, then all: requests, CPU, memory, writes of etcd
   push       a document: seconds until each agent has it in force, and what etcd writes for that
   decisions  requests for mappings at several agents: what etcd writes for them
+  ledger     some agents use sessions of others' RNICs, by quotas: what etcd does for them
   services   some agents offer a service, which all others are told; memory of it
   return     all agents are stopped for longer than their leases, and go on at the same time
   leader     the node that leads is killed: requests a second, seconds until all agents are in sync
@@ -25,6 +26,7 @@ import threading
 import time
 
 import cluster_lab as lab
+import cluster_ledger
 import stages
 from cluster_report import tell
 from lib.processes import Failure, until
@@ -122,10 +124,10 @@ def memory(agents):
             "agent_descriptors": agents.all[-1].descriptors()}
 
 
-def push(nodes, agents, note):
+def push(nodes, agents, text):
     """The document is pushed until etcd takes it."""
     before, began = nodes.tally(), time.monotonic()
-    revision = until(lambda: agents.push(document(note)), 60, "a push to succeed")
+    revision = until(lambda: agents.push(text), 60, "a push to succeed")
     accepted = time.monotonic() - began
     took = agents.took(revision, began, 60)
     until(lambda: all_run(agents, revision), 120, "all members to say that they run it")
@@ -142,18 +144,19 @@ def all_run(agents, revision):
 
 def list_members(agents):
     time.sleep(CHECK_S)  # until the push is over
-    began = time.monotonic()
-    status, text = agents.all[0].ask("GET", "/v1/policy/members")
-    if status != 200:
-        raise Failure(f"the list of members: {text}")
-    return {"s": time.monotonic() - began, "bytes": len(text),
-            "members": len(json.loads(text)["members"])}
+
+    def listed():
+        began = time.monotonic()
+        status, text = agents.all[0].ask("GET", "/v1/policy/members")
+        return status == 200 and {"s": time.monotonic() - began, "bytes": len(text),
+                                  "members": len(json.loads(text)["members"])}
+    return until(listed, 60, "the list of members")
 
 
 def decisions(nodes, agents, seconds, at_rest):
     before, began, accepts = nodes.tally(), time.monotonic(), 0
     while accepts == 0 or time.monotonic() - began < seconds:
-        for agent in agents.all[:ASKED]:
+        for agent in agents.all[agents.owners:agents.owners + ASKED]:
             done = run(BIN / "pmload", "--requests", DECISIONS, "--of", 100000, agent.address,
                        lab.PM_PORT, lab.SERVICE)
             accepts += done["accepts"]
@@ -257,7 +260,7 @@ def kill_leader(nodes, agents):
     sampler, began = Sampler(nodes), time.monotonic()
     leader.end()
     watched = Watch(agents)
-    figures = {"push": push(nodes, agents, "after")}
+    figures = {"push": push(nodes, agents, document("after"))}
     when = agents.await_each(is_whole, 300, "in sync again")
     figures["whole_s"] = max(when) - began
     time.sleep(2 * CHECK_S)  # the next looks
@@ -296,7 +299,9 @@ def measure(args, folder, figures):
         nodes = lab.Nodes(folder)
         say("looks")
         figures["looks"] = looks(nodes, args.looks)
-        agents = lab.Agents(folder, nodes, {} if args.spread else {"order": "listed"})
+        agents = lab.Agents(folder, nodes, {**({} if args.spread else {"order": "listed"}),
+                                            **({"ledger": {}} if args.owners else {})},
+                            args.owners, args.sessions)
         for count in sorted({n for n in args.steps if n < args.agents} | {args.agents}):
             say(f"{count} agents")
             before = nodes.tally()
@@ -310,10 +315,17 @@ def measure(args, folder, figures):
             figures["rest"][count] = rest(nodes, agents, args.rest)
         at_rest = figures["rest"][args.agents]
         say("push")
-        figures["push"] = [push(nodes, agents, f"push{number}") for number in range(args.pushes)]
+        figures["push"] = [push(nodes, agents, document(f"push{number}"))
+                           for number in range(args.pushes)]
         figures["list"] = list_members(agents)
         say("decisions")
         figures["decisions"] = decisions(nodes, agents, args.rest / 3, at_rest)
+        if args.owners:
+            say("ledger")
+            push(nodes, agents, cluster_ledger.document())
+            time.sleep(CHECK_S)
+            figures["ledger"] = cluster_ledger.measure(nodes, agents, args, at_rest, between)
+            push(nodes, agents, document("again"))
         say("services")
         figures["services"] = [services(nodes, agents, number, at_rest)
                                for number in sorted({max(1, args.services // 10), args.services})]
@@ -335,6 +347,12 @@ def main():
     p.add_argument("--steps", type=int, nargs="*", default=[100, 300],
                    help="measured at rest with so many first")
     p.add_argument("--services", type=int, default=20, help="agents that offer one")
+    p.add_argument("--owners", type=int, default=20,
+                   help="agents whose RNIC has a limit, which the ledger is about; 0: no ledger")
+    p.add_argument("--sessions", type=int, default=1000, help="limit of such an RNIC")
+    p.add_argument("--holders", type=int, default=50, help="agents that use these RNICs")
+    p.add_argument("--each", type=int, default=2, help="RNICs that each of these uses")
+    p.add_argument("--rate", type=float, default=200, help="sessions a second that they begin")
     p.add_argument("--looks", type=int, nargs="*", default=[10, 100, 1000, 10000],
                    help="entries of services at which etcd is looked at, without any agent")
     p.add_argument("--pushes", type=int, default=5)

@@ -232,9 +232,11 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Agent(Process):
-    """An rsockd that is a member of the cluster. @more: keys of its section about that."""
+    """An rsockd that is a member of the cluster. @more: keys of its section about that. @sessions:
+    its RNIC's limit, or None; then the ledger of the cluster has nothing about it.
+    """
 
-    def __init__(self, folder, number, more):
+    def __init__(self, folder, number, more, sessions):
         self.number, self.node = number, f"host{number}"
         self.address = agent_address(number)
         home = pathlib.Path(folder) / self.node
@@ -247,7 +249,7 @@ class Agent(Process):
             "watch-devices": "no", "discover-devices": "no", "pmsp": {"rate": "0",
                                                                       "max-open": "200000"},
             "rnics": [{"name": "rnic0", "addresses": [self.address], "bandwidth": "25Gbit",
-                       "sessions": 1000000}],
+                       **({"sessions": sessions} if sessions else {})}],
             "rules": [{"name": "everything"}],
             "cluster": {"etcd": urls, "prefix": PREFIX, "lease": f"{LEASE_S}s", **more}}))
         super().__init__([BIN / "rsockd", "-c", home / "rsockd.conf"], stderr=subprocess.PIPE)
@@ -289,10 +291,13 @@ class Agent(Process):
 
 
 class Agents:
-    """All agents, and a thread that reads what they log, which has the time of each revision."""
+    """All agents, and a thread that reads what they log, which has the time of each revision.
+    @sessions: of the RNICs of the first @owners, which the ledger is about.
+    """
 
-    def __init__(self, folder, nodes, more):
+    def __init__(self, folder, nodes, more, owners, sessions):
         self.folder, self.nodes, self.more = folder, nodes, more
+        self.owners, self.sessions = owners, sessions
         self.all, self.by_fd, self.is_over = [], {}, False
         self.poll = select.epoll()
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -313,7 +318,8 @@ class Agents:
         while members < upto:
             while len(self.all) < upto and len(self.all) - members < at_once:
                 number = len(self.all)
-                agent = Agent(self.folder, number, self.more)
+                agent = Agent(self.folder, number, self.more,
+                              self.sessions if number < self.owners else None)
                 self.all.append(agent)
                 self.by_fd[agent.popen.stderr.fileno()] = agent
                 self.poll.register(agent.popen.stderr.fileno(), select.EPOLLIN)

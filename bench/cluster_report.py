@@ -66,6 +66,22 @@ def decision_rows(figures):
            f"{f['puts_per_1000']:.3f} values written, {f['proposals_per_1000']:.3f} proposals")
 
 
+def ledger_rows(figures):
+    f = figures["ledger"]
+    yield (f"{f['holders']} agents use {f['each']} each of {f['owners']} RNICs, by quotas",
+           f"{f['per_s']:.0f} sessions a second; covered by a quota {f['covered']:,.0f}, asked "
+           f"without {f['asked']:,.0f}, not asked since full {f['spared']:,.0f}; "
+           f"{f['held']['quotas']:,} quotas held {f['held']['sessions']:,} sessions")
+    yield ("etcd for 1,000 of these sessions, beyond what it does at rest",
+           f"{f['puts_per_1000']:.0f} values written, {f['requests_per_1000']:,.0f} requests, "
+           f"{f['cpu_s_per_1000']:.1f} s of its processors; agents "
+           f"{f['agents_cpu_s_per_1000']:.1f} s")
+    yield ("changes of quotas and offers",
+           f"{f['taken']:,.0f} taken, {f['given']:,.0f} given back, {f['beaten']:,.0f} beaten by "
+           f"another host; {f['offers']:,.0f} offers written, {f['events']:,.0f} times told to an "
+           f"agent; all given back after {f['given_back_s']:.0f} s")
+
+
 def service_rows(figures):
     for f in figures["services"]:
         events = max(1, f["events"])
@@ -104,6 +120,7 @@ def leader_rows(figures):
 
 
 ROWS = {"start": start_rows, "list": push_rows, "decisions": decision_rows,
+        "ledger": ledger_rows,
         "services": service_rows, "looks": look_rows, "return": return_rows, "leader": leader_rows}
 
 

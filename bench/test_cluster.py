@@ -11,13 +11,14 @@ import unittest
 
 import cluster
 
-AGENTS, OFFERED = 8, 2
+AGENTS, OFFERED, OWNERS, HOLDERS = 8, 2, 2, 3
 
 
 def measured(folder):
     path = pathlib.Path(folder) / "cluster.json"
     subprocess.run([sys.executable, "-B", cluster.__file__, "--agents", str(AGENTS), "--steps", "4",
                     "--services", str(OFFERED), "--pushes", "2", "--rest", "4", "--looks", "10",
+                    "--owners", str(OWNERS), "--holders", str(HOLDERS), "--rate", "60",
                     "--json", str(path)], check=True, timeout=220)
     return json.loads(path.read_text())
 
@@ -29,15 +30,19 @@ class Cluster(unittest.TestCase):
             cls.figures = measured(folder)
 
     def test_start(self):
-        """One entry for each agent, and none about services that it does not offer."""
-        self.assertEqual([f["puts"] for f in self.figures["start"].values()], [4, AGENTS - 4])
+        """One entry for each agent, and none about services that it does not offer, nor about
+        RNICs without a limit. An offer may be written a moment after the others are in sync.
+        """
+        first, then = (f["puts"] for f in self.figures["start"].values())
+        self.assertIn(first, range(4, 4 + OWNERS + 1))
+        self.assertEqual(then, AGENTS - 4)
 
     def test_rest(self):
         for figures in self.figures["rest"].values():
             self.assertEqual((figures["puts"], figures["proposals"]), (0, 0))
             self.assertGreater(figures["requests"], 0)
-        # The document, services, roles.
-        self.assertEqual(sum(node["watches"] for node in figures["nodes"]), 3 * AGENTS)
+        # The document, services, roles, offers of RNICs, quotas of the own RNICs.
+        self.assertEqual(sum(node["watches"] for node in figures["nodes"]), 5 * AGENTS)
 
     def test_push(self):
         """The document, its history from the second one on, and each agent's entry."""
@@ -48,6 +53,17 @@ class Cluster(unittest.TestCase):
         decided = self.figures["decisions"]
         self.assertGreaterEqual(decided["accepts"], 0.9 * cluster.ASKED * cluster.DECISIONS)
         self.assertEqual(decided["puts_per_1000"], 0)
+
+    def test_ledger(self):
+        """No session waits for etcd. All hear of each offer, once; a quota serves many sessions."""
+        f = self.figures["ledger"]
+        self.assertEqual(set(f["outcomes"]), {"mapped"})
+        self.assertGreater(f["covered"], 4 * f["asked"])
+        self.assertGreater(f["held"]["sessions"], 0)
+        self.assertLessEqual(f["held"]["most"], 1000)
+        self.assertGreater(f["offers"], 0)
+        self.assertEqual(f["events"], f["offers"] * AGENTS)
+        self.assertLess(f["puts_per_1000"], 500)
 
     def test_services(self):
         """All hear of each, once."""

@@ -366,6 +366,14 @@ static void ledger_metrics(const struct rsk_quotas *q, struct evbuffer *out)
 #define PUT(name, text) figure(out, "counter", "ledger_" #name, text, q->take.count.name);
 	RSK_QUOTA_TAKE_COUNTERS(PUT)
 #undef PUT
+#define PUT(name, text)                                                                            \
+	figure(out, "counter", "ledger_offers_" #name, text, q->take.watch.count.name);
+	RSK_RANGE_WATCH_COUNTERS(PUT)
+#undef PUT
+#define PUT(name, text)                                                                            \
+	figure(out, "counter", "ledger_quotas_" #name, text, q->own.watch.count.name);
+	RSK_RANGE_WATCH_COUNTERS(PUT)
+#undef PUT
 }
 
 void rsk_policy_metrics(const struct rsk_daemon *d, struct evbuffer *out)
