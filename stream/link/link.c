@@ -71,6 +71,7 @@ struct rsk_link *rsk_link_hollow(void)
 
 void rsk_link_forked(struct rsk_link *l, bool asleep)
 {
+	rsk_sleep_sets_close(l);
 	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++) {
 		rsk_own_close(l->wait_fd[i]);
 		rsk_own_close(l->doorbell[i]);
@@ -173,6 +174,7 @@ void rsk_link_strike(const struct rsk_link *l, uint64_t doorbells)
 
 void rsk_link_drop(struct rsk_link *l)
 {
+	rsk_sleep_sets_close(l);
 	for (uint32_t i = 0; i < RSK_SEG_DOORBELLS; i++) {
 		rsk_own_close(l->wait_fd[i]);
 		rsk_own_close(l->doorbell[i]);
@@ -196,6 +198,9 @@ int rsk_link_reach(struct rsk_link *l, uint32_t sid)
 	return atomic_load(part) ? rsk_seg_reach(&l->seg, sid) : -ENOMEM;
 }
 
+/* Each thread takes the one that it had last, which may have a sleep set for its stream. */
+static __thread uint32_t taken_last;
+
 int rsk_doorbell_take(struct rsk_doorbell *b, struct rsk_link *l)
 {
 	uint32_t taken = atomic_load(&l->doorbells_taken);
@@ -206,11 +211,13 @@ int rsk_doorbell_take(struct rsk_doorbell *b, struct rsk_link *l)
 		return 0;
 	}
 	for (;;) {
-		uint32_t i = (uint32_t)__builtin_ctz(~taken);
+		uint32_t i = taken & 1u << taken_last ? (uint32_t)__builtin_ctz(~taken) :
+							taken_last;
 
 		if (i >= RSK_SEG_SHARED_DOORBELL)
 			break;
 		if (atomic_compare_exchange_weak(&l->doorbells_taken, &taken, taken | 1u << i)) {
+			taken_last = i;
 			/* It may still signal its previous holder's event: one wake-up too many. */
 			*b = (struct rsk_doorbell){ .l = l, .index = i, .fd = l->wait_fd[i] };
 			b->rung = !l->remote &&

@@ -20,6 +20,7 @@
 #include "lock.h"
 #include "order.h"
 #include "shm.h"
+#include "sleep_set.h"
 
 struct rsk_stream;
 
@@ -66,6 +67,7 @@ struct rsk_link {
 	int doorbell[RSK_SEG_DOORBELLS];
 	int wake_fd[RSK_SEG_DOORBELLS];
 	int wait_fd[RSK_SEG_DOORBELLS];
+	struct rsk_sleep_set sleep_set[RSK_SEG_DOORBELLS]; /* each: whoever has the doorbell */
 	/*
 	 * Generation of its rail; 0: it has none. Changed by the progress thread, under the pairing
 	 * lock.

@@ -12,6 +12,7 @@
 #include "full.h"
 #include "fd_wait.h"
 #include "rdma.h"
+#include "sleep.h"
 #include "spin.h"
 #include "stream.h"
 #include "timeouts.h"
@@ -76,9 +77,7 @@ void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t w
 	w->deadline_ns = UINT64_MAX;
 }
 
-static __thread uint32_t asleep;
-static __thread int asleep_fd; /* of the innermost call */
-static __thread int kept_fd;   /* by rsk_wait_keep(), of the innermost call; 0: none */
+static __thread int kept_fd; /* by rsk_wait_keep(), of the innermost call; 0: none */
 
 bool rsk_wait_keep(struct rsk_wait *w, struct rsk_stream *s, int copy, uint32_t what)
 {
@@ -96,44 +95,9 @@ bool rsk_wait_keep(struct rsk_wait *w, struct rsk_stream *s, int copy, uint32_t 
 	return true;
 }
 
-bool rsk_wait_asleep(void)
-{
-	return asleep;
-}
-
 bool rsk_wait_keeps(int fd)
 {
-	return (asleep && fd == asleep_fd) || (kept_fd && fd == kept_fd);
-}
-
-/*
- * ppoll() by way of libc, as a cancellation point. Returns its count or -errno and leaves errno as
- * it was.
- */
-static int sleep_on(struct rsk_wait *w, struct pollfd *fds, nfds_t n, uint64_t until_ns)
-{
-	int outer_fd = asleep_fd;
-	struct timespec ts;
-	sigset_t mask;
-	uint64_t now, left;
-	int saved = errno, rc;
-
-	if (until_ns != UINT64_MAX) {
-		now = rsk_now_ns();
-		left = until_ns > now ? until_ns - now : 0;
-		ts.tv_sec = (time_t)(left / 1000000000u);
-		ts.tv_nsec = (long)(left % 1000000000u);
-	}
-	asleep_fd = w->fd;
-	asleep++;
-	rc = rsk_host->ppoll(fds, n, until_ns == UINT64_MAX ? NULL : &ts,
-			     rsk_by_time_mask(&w->by_time, &mask));
-	asleep--;
-	asleep_fd = outer_fd;
-	if (rc < 0)
-		rc = -errno;
-	errno = saved;
-	return rc;
+	return rsk_sleeps_on(fd) || (kept_fd && fd == kept_fd);
 }
 
 /* Goes on with the copy if the number was closed. 0, or -EBADF: no copy was made. */
@@ -156,22 +120,6 @@ static int get_up(struct rsk_wait *w)
 }
 
 /*
- * The sleep of a wait by time, on the TCP socket alone. Below an RLIMIT_NOFILE of 1 ppoll() takes
- * no descriptor at all: then @tcp shows everything that was asked, and the caller finds out.
- */
-static int sleep_by_time(struct rsk_wait *w, struct pollfd *tcp, uint64_t until_ns)
-{
-	uint64_t check_ns = rsk_by_time_check(until_ns);
-	int rc;
-
-	rc = sleep_on(w, tcp, 1, check_ns);
-	if (rc != -EINVAL)
-		return rc;
-	tcp->revents = tcp->events;
-	return sleep_on(w, NULL, 0, check_ns);
-}
-
-/*
  * The table entry disappeared after this thread registered its fd wait: the closing thread is about
  * to make the copy, and rings the doorbell then.
  */
@@ -182,8 +130,8 @@ static int await_refuge(struct rsk_wait *w)
 
 	while ((rc = get_up(w)) == 0 && !w->own_fd)
 		if (w->by_time.on) {
-			sleep_by_time(w, &p, UINT64_MAX);
-		} else if (sleep_on(w, &p, 1, UINT64_MAX) > 0) {
+			rsk_sleep_by_time(w, &p, UINT64_MAX);
+		} else if (rsk_sleep_on(w, &p, 1, UINT64_MAX) > 0) {
 			rsk_doorbell_rang(&w->doorbell);
 			rsk_doorbell_ready(&w->doorbell); /* before the next check */
 		}
@@ -308,12 +256,12 @@ int rsk_wait_tcp(struct rsk_wait *w)
 	if (!w->have_deadline)
 		read_deadline(w);
 	if (!w->by_time.on) {
-		rc = sleep_on(w, &p, 1, w->deadline_ns);
+		rc = rsk_sleep_on(w, &p, 1, w->deadline_ns);
 		if (rc == -EINVAL)
 			rsk_by_time_begin(&w->by_time);
 	}
 	if (w->by_time.on)
-		rc = sleep_by_time(w, &p, w->deadline_ns);
+		rc = rsk_sleep_by_time(w, &p, w->deadline_ns);
 	if (!still_there(w))
 		return -EBADF;
 	if (rc < 0)
@@ -349,6 +297,16 @@ static bool begin_edge(struct rsk_wait *w)
 	return true;
 }
 
+/* Whether the sleep that comes next can be on a set. */
+static int find_set(struct rsk_wait *w, struct rsk_link *l)
+{
+	if (l->remote || w->what != RSK_WAKE_RX || w->own_fd || w->peeked || w->by_time.on ||
+	    w->doorbell.l != l || w->doorbell.index == RSK_SEG_SHARED_DOORBELL || l->hollow ||
+	    tcp_events(w) != POLLIN)
+		return -1;
+	return rsk_sleep_set_for(l, w->doorbell.index, w->s->cookie, w->fd);
+}
+
 int rsk_wait_more(struct rsk_wait *w)
 {
 	struct rsk_stream *s = w->s;
@@ -371,8 +329,10 @@ int rsk_wait_more(struct rsk_wait *w)
 	if (!w->announced) {
 		if (!w->doorbell.l && !w->by_time.on && rsk_doorbell_take(&w->doorbell, l) < 0)
 			rsk_by_time_begin(&w->by_time);
+		w->set = find_set(w, l);
 		if (!w->by_time.on) {
-			rsk_doorbell_ready(&w->doorbell);
+			if (w->set < 0)
+				rsk_doorbell_ready(&w->doorbell);
 			l->seg.rail.ops->announce(&l->seg.rail, s->sid, w->what, w->doorbell.index);
 		}
 		/*
@@ -414,13 +374,15 @@ int rsk_wait_more(struct rsk_wait *w)
 	me = rsk_stats_self();
 	rsk_stats_add_shared(&me->sleeps, 1);
 	rsk_spun_tell();
-	if (!w->by_time.on) {
-		rc = sleep_on(w, fds, 2, until);
+	if (w->set >= 0 && fds[0].fd == w->fd && fds[0].events == POLLIN) {
+		rc = rsk_sleep_on_set(w, fds, until);
+	} else if (!w->by_time.on) {
+		rc = rsk_sleep_on(w, fds, 2, until);
 		if (rc == -EINVAL)
 			rsk_by_time_begin(&w->by_time);
 	}
 	if (w->by_time.on)
-		rc = sleep_by_time(w, fds, until);
+		rc = rsk_sleep_by_time(w, fds, until);
 	w->announced = false;
 	w->spun = w->by_time.on;
 	w->news_ns = 0;

@@ -44,6 +44,7 @@ struct rsk_wait {
 	 * unread; 0: none.
 	 */
 	int edge;
+	int set; /* sleep_set.h; -1: not this time */
 	/* Between begin and end. False at the declaration; no other field need be set. */
 	bool active;
 	bool announced;

@@ -14,7 +14,7 @@
  *   READER   takes the message and sleeps again for the next one;
  *   POLLER   only has to see each message (level-triggered: a message stays until it is taken);
  *   EPOLL    sleeps on an edge-triggered doorbell in an epoll set and checks the ready map when it
- *            wakes.
+ *            wakes; so does a reader that sleeps on a set of stream/link/sleep_set.h.
  *
  * Plain stores go through a store buffer for each processor (x86-TSO), which drains at any time; a
  * fence and an atomic read-modify-write wait until the processor's own buffer is empty. So a flag
