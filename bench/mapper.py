@@ -8,7 +8,8 @@ plain one; and a fabric of hosts with one PMSP, on virtual time.
 Each figure is the median of the rounds, with its spread. "A core" refers to the CPU time of the
 daemon, which shares the machine with the load generator. Over UDP most hosts send one datagram at a
 time; a busy one (a proxy, a central PM client) may send many in one buffer that the kernel segments
-(UDP_SEGMENT). Both are reported.
+(UDP_SEGMENT). Both are reported. Beside each is what an echo serves that makes the same socket
+calls and nothing else (pmecho), by the same load in turn.
 """
 import argparse
 import json
@@ -19,7 +20,7 @@ import tempfile
 
 import mapper_connect
 import stages
-from mapper_lab import BIN, Daemon, free_udp_port, run
+from mapper_lab import BIN, Daemon, Echo, cpu_s, free_udp_port, run
 from stages import BUILD, Failure
 
 LIVE = 1000000
@@ -38,6 +39,10 @@ TARGETS = {
        for who, (title, _) in ASKERS.items()},
     **{f"{who}_per_s": (f"the same, a second, beside its load: {title}", None, True)
        for who, (title, _) in ASKERS.items()},
+    **{f"{who}_user_us": (f"microseconds in user mode a transaction: {title}", 2, False)
+       for who, (title, _) in ASKERS.items()},
+    **{f"{who}_of_echo": (f"of what an echo with the same socket calls serves: {title}", 0.7, True)
+       for who, (title, _) in ASKERS.items()},
     "one_at_a_time_us": ("microseconds from PMReq to PMAccept, one at a time", None, True),
     "machine_bytes": ("bytes a mapping, the PMSP alone", None, True),
     "live": ("mappings live", None, True),
@@ -47,8 +52,15 @@ TARGETS = {
 }
 
 
+def used(pid, work):
+    """What the work returns, and the process's time in user mode and in the kernel meanwhile."""
+    before = cpu_s(pid)
+    done = work()
+    return done, [b - a for a, b in zip(before, cpu_s(pid))]
+
+
 def daemon_round(seconds):
-    figures = {"lost": 0}
+    figures, echo = {"lost": 0}, Echo()
     with tempfile.TemporaryDirectory() as folder:
         port = free_udp_port()
         daemon = Daemon(folder, listen=[f"127.0.0.1:{port}"],
@@ -58,9 +70,9 @@ def daemon_round(seconds):
                                    "pm-time": "254s"}],
                         rules=[{"name": "everything"}])
 
-        def load(*options):
+        def load(*options, at=port):
             """Runs pmload. Some datagrams of a batch may be lost; unanswered ones are counted."""
-            done = run(BIN / "pmload", "--of", LIVE, *options, "127.0.0.1", port, SERVICE)
+            done = run(BIN / "pmload", "--of", LIVE, *options, "127.0.0.1", at, SERVICE)
             figures["lost"] += done["lost"]
             return done
         try:
@@ -69,13 +81,20 @@ def daemon_round(seconds):
             figures["mapping_bytes"] = (daemon.bytes() - before) / max(1, figures["live"])
             requests = int(LIVE * min(1.0, seconds / 4))
             for who, (_, options) in ASKERS.items():
-                cpu, done = daemon.cpu_s(), load("--requests", requests, *options)
-                figures[f"{who}_per_core_s"] = done["accepts"] / (daemon.cpu_s() - cpu)
+                done, cpu = used(daemon.popen.pid,
+                                 lambda how=options: load("--requests", requests, *how))
+                bound, echo_cpu = used(echo.popen.pid, lambda how=options:
+                                       load("--requests", requests, *how, at=echo.port))
+                figures[f"{who}_per_core_s"] = done["accepts"] / sum(cpu)
                 figures[f"{who}_per_s"] = done["accepts"] / done["seconds"]
+                figures[f"{who}_user_us"] = cpu[0] / done["accepts"] * 1e6
+                figures[f"{who}_of_echo"] = (figures[f"{who}_per_core_s"] /
+                                             (bound["accepts"] / sum(echo_cpu)))
             one = load("--requests", 20000, "--window", 1)
             figures["one_at_a_time_us"] = one["seconds"] / max(1, one["accepts"]) * 1e6
         finally:
             daemon.end()
+            echo.end()
     return figures
 
 
@@ -96,13 +115,15 @@ def one_round(seconds):
 
 
 def spread(values):
-    return f"{statistics.median(values):,.1f} ({min(values):,.1f} to {max(values):,.1f})"
+    digits = 1 if statistics.median(values) >= 10 else 2
+    return (f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f} to "
+            f"{max(values):,.{digits}f})")
 
 
 def tell(rounds):
     print("| figure | median (spread) | target |\n|---|---|---|")
     for key in ("machine_per_s", *(f"{who}_per_core_s" for who in ASKERS),
-                *(f"{who}_per_s" for who in ASKERS),
+                *(f"{who}_{what}" for what in ("per_s", "user_us", "of_echo") for who in ASKERS),
                 "one_at_a_time_us", "machine_bytes", "mapping_bytes", "lookup_ns", "live", "lost"):
         title, target, more = TARGETS[key]
         values = [figures[key] for figures in rounds]

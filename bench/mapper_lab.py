@@ -29,6 +29,29 @@ def free_udp_port():
         return probe.getsockname()[1]
 
 
+def cpu_s(pid):
+    """Its processor time in user mode, and in the kernel."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) / TICKS, int(fields[12]) / TICKS
+
+
+class Echo:
+    """pmecho: the socket calls of the daemon alone."""
+
+    def __init__(self):
+        self.port = free_udp_port()
+        self.popen = subprocess.Popen([str(BIN / "pmecho"), "127.0.0.1", str(self.port)],
+                                      stdout=subprocess.PIPE,
+                                      preexec_fn=dies_with_parent(signal.SIGTERM))
+        if not self.popen.stdout.readline():
+            raise Failure("pmecho does not run")
+
+    def end(self):
+        self.popen.terminate()
+        self.popen.wait(10)
+        self.popen.stdout.close()
+
+
 class Daemon:
     """rsockd with the given configuration keys; @inside: words put before the command, to run it in
     another namespace."""
@@ -55,8 +78,7 @@ class Daemon:
                 return False
 
     def cpu_s(self):
-        fields = pathlib.Path(f"/proc/{self.popen.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return sum(cpu_s(self.popen.pid))
 
     def bytes(self):
         return int(pathlib.Path(f"/proc/{self.popen.pid}/statm").read_text().split()[1]) * PAGE

@@ -47,6 +47,28 @@ static int of_dir(DIR *d)
 	return d ? dirfd(d) : -1;
 }
 
+static void with_sign(void)
+{
+	MUST(pipe(helper));
+}
+
+/* A command whose output has ended when it gives a sign. */
+static const char *shuts_and_signs(void)
+{
+	static char text[64];
+
+	snprintf(text, sizeof(text), "exec >&-; echo >/proc/self/fd/%d", helper[1]);
+	return text;
+}
+
+static FILE *after_sign(FILE *f)
+{
+	char sign;
+
+	MUST(read(helper[0], &sign, 1));
+	return f;
+}
+
 static char *temp(const char *suffix)
 {
 	snprintf(template, sizeof(template), "/tmp/app_reuse.XXXXXX%s", suffix);
@@ -146,7 +168,7 @@ static int peer_pidfd(void)
 	X(setmntent, nothing, of_file(setmntent(path, "r+"))) \
 	X(__setmntent, nothing, of_file(__setmntent(path, "r+"))) \
 	X(popen, slave, of_file(popen("cat >/dev/null", "w"))) \
-	X(popen_read, nothing, of_file(popen("exec sleep 0", "r"))) \
+	X(popen_read, sign, of_file(after_sign(popen(shuts_and_signs(), "r")))) \
 	X(_IO_popen, slave, of_file(_IO_popen("cat >/dev/null", "w"))) \
 	X(opendir, nothing, of_dir(opendir("/tmp")))
 

@@ -179,7 +179,7 @@ def nginx_workers_killed(t):
 @case(60)
 def many_connections_one_link(t):
     """200 connections between the same two processes, one after the other: memory and fds do not
-    grow.
+    grow. (But by a set for each doorbell on which a call sleeps, seven at the most.)
     """
     server, client, port = pair(t)
     both_ways(server, client, 300_000, 300_000)
@@ -193,7 +193,7 @@ def many_connections_one_link(t):
             held = server.holdings(), client.holdings()
     for end, was in zip((server, client), held):
         now = end.holdings()
-        for name, more in {"fds": 0, "threads": 0, "memfd mappings": 1, "mappings": 12}.items():
+        for name, more in {"fds": 7, "threads": 0, "memfd mappings": 1, "mappings": 12}.items():
             t.check(now[name] <= was[name] + more, f"{end.proc.name}: {name} {was[name]} after 10 "
                                                    f"connections, {now[name]} after 200")
     t.stats.sample()
