@@ -235,11 +235,20 @@ static bool repeated(struct rsk_stream *s, int fd, const struct rsk_leaving *l)
  * later answer is still applied. -EINPROGRESS: all is done here, and what the peer was asked to
  * repeat is not all in the kernel yet.
  */
-static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l)
+static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_leaving *l,
+		 uint64_t *relay_until)
 {
-	uint64_t until = rsk_now_ns() + LEAVE_WAIT_NS;
-	bool out, keep, on = reads_on(s, why, l);
+	bool out, keep, on = reads_on(s, why, l), over_is = rsk_over_unread(s) && !on;
+	uint64_t until;
 	int rc, over;
+
+	/*
+	 * What our hooks do not read, and no relay takes, must not be kept here; nor in a vfork
+	 * child, whose descriptors are not those of the memory that it shares.
+	 */
+	keep = over_is && (!l->kernel || (rsk_sys_getpid() == rsk_pid &&
+					  takes_relay_in_time(s, fd, why, l, relay_until)));
+	until = rsk_now_ns() + LEAVE_WAIT_NS;
 
 	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
@@ -250,11 +259,9 @@ static int leave(struct rsk_stream *s, int fd, enum rsk_reason why, struct rsk_l
 	if (!on)
 		rsk_rx_end_it(&s->rx);
 	keep_quiesced(s, fd, l);
-	/* What our hooks do not read, and no relay takes, must not be kept here. */
-	keep = !l->kernel || takes_relay(s, fd, why, l);
 	over = rsk_over_is(s) && !on ? rsk_over_back(s, fd, keep) : 0;
 	if (over == -EIO)
-		rsk_stream_fail(s, fd);
+		rsk_stream_abort(s, fd);
 	rc = fall_back_rx(s, fd, why, l);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
@@ -288,7 +295,7 @@ static int fall_back_or_later(struct rsk_stream *s, int fd, enum rsk_reason why,
 	int rc = 0;
 
 	if (rsk_stream_phase(s) == RSK_PHASE_PAIRED) {
-		rc = leave(s, fd, why, &l);
+		rc = leave(s, fd, why, &l, until);
 		/*
 		 * Bytes that are repeated late still come in order, to our hooks as to the kernel's
 		 * users.

@@ -11,6 +11,9 @@
  */
 #include <errno.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -34,6 +37,7 @@ struct back {
 	uint8_t *block; /* arena memory, owned */
 	size_t len;
 	uint64_t begin; /* what the peer has written by TCP before that position has been read */
+	bool pure;	/* the block is the rest of the file, and nothing else was read */
 };
 
 static int written(const struct back *b, uint64_t *pos)
@@ -46,13 +50,18 @@ static void look_again(void)
 	rsk_sys_ppoll(NULL, 0, &(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
 }
 
-/* True if all that the peer has written by TCP is in our queue; b->begin: that number of bytes. */
-static bool has_come(struct back *b)
+/*
+ * True if all that the peer has written by TCP is in our queue; b->begin: that number of bytes;
+ * *queued: how many of them are unread. These are counted between the two others: if the peer
+ * writes meanwhile, those differ.
+ */
+static bool has_come(struct back *b, int *queued)
 {
 	uint64_t received;
 
 	for (int i = 0; i < LOOKS; i++) {
-		if (written(b, &b->begin) < 0 || rsk_kernel_received(b->fd, &received) < 0)
+		if (written(b, &b->begin) < 0 || rsk_sys_ioctl(b->fd, SIOCINQ, queued) < 0 ||
+		    *queued < 0 || rsk_kernel_received(b->fd, &received) < 0)
 			return false;
 		if (received == b->begin)
 			return true;
@@ -72,23 +81,49 @@ static bool has_room(int peer, uint64_t n)
 	       n + (uint64_t)queued <= (uint64_t)room / 4;
 }
 
-/* Reads the file and the queue to the block. -EIO: the socket has an error. */
+/* True if urgent data are in the queue: reads and counts of bytes end there. */
+static bool is_urgent(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLPRI };
+
+	return rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 && (p.revents & POLLPRI);
+}
+
+/* What is written to a socket with TCP_CORK may not come for 200 ms. */
+static bool is_corked(int peer)
+{
+	socklen_t len = sizeof(int);
+	int cork = 0;
+
+	return rsk_sys_getsockopt(peer, IPPROTO_TCP, TCP_CORK, &cork, &len) < 0 || cork;
+}
+
+/* Reads the file and the queue to the block. -EIO: one of them has an error. */
 static int gather(struct back *b, size_t over, size_t queued)
 {
 	struct iovec iov = { b->block, over };
-	ssize_t n;
+	ssize_t n = 0, q = 0;
 
+	/*
+	 * The queue first: another process that has read of it has found the file at its end
+	 * before.
+	 */
+	if (queued)
+		q = rsk_sys_recvfrom(b->fd, b->block + over, queued, MSG_DONTWAIT, NULL, NULL);
+	if (q < 0 && q != -EAGAIN)
+		return -EIO;
+	if (q < 0)
+		q = 0; /* another process has read it */
 	while (b->len < over &&
 	       (n = rsk_over_recv(b->s, b->fd, &iov, 1, over - b->len, false)) > 0) {
 		b->len += (size_t)n;
 		iov = (struct iovec){ b->block + b->len, over - b->len };
 	}
-	if (!queued)
-		return 0;
-	n = rsk_sys_recvfrom(b->fd, b->block + b->len, queued, MSG_DONTWAIT, NULL, NULL);
 	if (n < 0)
 		return -EIO;
-	b->len += (size_t)n;
+	memmove(b->block + b->len, b->block + over, (size_t)q);
+	b->len += (size_t)q;
+	b->pure = !q;
 	return 0;
 }
 
@@ -105,6 +140,8 @@ static int count_all(const struct back *b, uint64_t *pos)
 
 static int read_all(const struct back *b, uint8_t *to, size_t n)
 {
+	static const int on = 1;
+
 	for (int looks = 0; n && looks < LOOKS;) {
 		ssize_t done = rsk_sys_recvfrom(b->fd, to, n, MSG_DONTWAIT, NULL, NULL);
 
@@ -112,6 +149,8 @@ static int read_all(const struct back *b, uint8_t *to, size_t n)
 			to += done;
 			n -= (size_t)done;
 		} else if (done == -EAGAIN) {
+			/* Ours may wait for the acknowledgement of the peer's (Nagle). */
+			rsk_sys_setsockopt(b->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 			looks++;
 			look_again();
 		} else if (done != -EINTR) {
@@ -177,6 +216,7 @@ static int put_in_order(struct back *b, size_t sent, uint64_t low, uint64_t end)
 	b->block = block;
 	b->len += all - sent;
 	b->begin = end;
+	b->pure = false;
 	return -EAGAIN;
 }
 
@@ -231,8 +271,8 @@ int rsk_over_back(struct rsk_stream *s, int fd, bool may_keep)
 	b.peer = rsk_return_unread_borrow(s);
 	if (b.peer < 0)
 		return -EBUSY;
-	if (!has_come(&b) || rsk_sys_ioctl(fd, SIOCINQ, &queued) < 0 || queued < 0 ||
-	    !has_room(b.peer, over + (uint64_t)queued))
+	if (!has_come(&b, &queued) || !has_room(b.peer, over + (uint64_t)queued) || is_urgent(fd) ||
+	    is_corked(b.peer))
 		goto out;
 	b.block = rsk_arena_alloc_raw(over + (size_t)queued);
 	if (!b.block)
@@ -242,7 +282,9 @@ int rsk_over_back(struct rsk_stream *s, int fd, bool may_keep)
 		rc = b.len ? -EAGAIN : 0; /* 0: other processes have read it meanwhile */
 	for (int i = 0; rc == -EAGAIN && i < ATTEMPTS; i++)
 		rc = attempt(&b);
-	if (rc == -EAGAIN || rc == -EBUSY)
+	if (rc == -EBUSY && b.pure)
+		rsk_over_put_back(s, b.len);
+	else if (rc == -EAGAIN || rc == -EBUSY)
 		rc = may_keep ? keep(&b) : -EIO;
 	else
 		rsk_over_close(s, fd);

@@ -2,12 +2,14 @@
 /* sleep_set.c - see sleep_set.h. */
 #include "sleep_set.h"
 
+#include <errno.h>
 #include <sys/epoll.h>
 
 #include <rsock/sys.h>
 
 #include "process.h"
 #include "link.h"
+#include "tuple.h"
 
 static void drop(struct rsk_sleep_set *set)
 {
@@ -28,6 +30,9 @@ static int make(const struct rsk_link *l, uint32_t i, struct rsk_sleep_set *set,
 	rc = rsk_link_watch(l, i, fd, RSK_SLEEP_SET_RUNG);
 	if (rc == 0)
 		rc = rsk_sys_epoll_ctl(fd, EPOLL_CTL_ADD, tcp, &ev);
+	/* Another thread may have given the number to another file just before. */
+	if (rc == 0 && rsk_cookie_of(tcp) != cookie)
+		rc = -ESTALE;
 	if (rc < 0) {
 		rsk_own_close(fd);
 		return rc;

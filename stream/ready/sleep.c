@@ -72,7 +72,7 @@ int rsk_sleep_on_set(struct rsk_wait *w, struct pollfd fds[static 2], uint64_t u
 	struct epoll_event ev[3];
 
 	if (until_ns != UINT64_MAX) {
-		uint64_t n = left(until_ns) / 1000000 + 1;
+		uint64_t n = (left(until_ns) + 999999) / 1000000;
 
 		ms = n < INT_MAX ? (int)n : INT_MAX;
 	}

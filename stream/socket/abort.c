@@ -70,6 +70,16 @@ void rsk_stream_fail(struct rsk_stream *s, int fd)
 		rsk_rdma_news(NULL, s->link, s->sid, RSK_WAKE_RX | RSK_WAKE_TX);
 }
 
+void rsk_stream_abort(struct rsk_stream *s, int fd)
+{
+	static const struct sockaddr none = { .sa_family = AF_UNSPEC };
+
+	rsk_log(RSK_LOG_ERROR, "fd %d: bytes cannot be delivered in order, the connection is reset",
+		fd);
+	rsk_sys_connect(fd, &none, sizeof(none));
+	rsk_stream_fail(s, fd);
+}
+
 bool rsk_stream_reset(struct rsk_stream *s, int fd, int err, bool told)
 {
 	bool first;

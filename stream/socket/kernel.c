@@ -154,7 +154,8 @@ int rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos)
 			return -EIO;
 		if (a.tcpi_bytes_acked != b.tcpi_bytes_acked)
 			continue;
-		if (a.tcpi_state != TCP_STATE_ESTABLISHED && a.tcpi_state != TCP_STATE_CLOSE_WAIT)
+		/* At the end: a FIN that was sent meanwhile counts as a byte. */
+		if (b.tcpi_state != TCP_STATE_ESTABLISHED && b.tcpi_state != TCP_STATE_CLOSE_WAIT)
 			return -EPIPE;
 		*pos = a.tcpi_bytes_acked + (uint64_t)outq - (connecting_side ? 1 : 0);
 		return 0;

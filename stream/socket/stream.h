@@ -167,6 +167,11 @@ static inline bool rsk_stream_failed(const struct rsk_stream *s)
 /* abort.c */
 void rsk_stream_fail(struct rsk_stream *s, int fd); /* the peer violated the protocol */
 /*
+ * The same for all processes that hold the socket, also where only the kernel is seen: the
+ * connection is reset, and what is unread is discarded.
+ */
+void rsk_stream_abort(struct rsk_stream *s, int fd);
+/*
  * Records a reset with error @err (-errno) that the kernel has not seen: it is reported once; after
  * that receives find the end, and sends get EPIPE. Shuts the TCP socket both ways, so that the
  * kernel shows it like a socket whose reset was reported: POLLHUP, and edges of it.

@@ -8,6 +8,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "engine.h"
 #include "over.h"
 #include "remote_kit.h"
 #include "return_unread.h"
@@ -27,6 +30,12 @@ static struct {
 	const char *after[COUNTS];  /* the peer writes it after that count */
 	const char *before[COUNTS]; /* ... before it */
 	bool shut;		    /* and then ends, before the third count */
+	bool shut_before;	    /* ends before the second one */
+	const char *received;	    /* writes it after what has come is counted first */
+	int fd;			    /* the stream's own socket, which another process has too: */
+	size_t reads_queue;	    /* it reads so much there, as we have read the file */
+	bool reads_all;		    /* ... or the file and then the queue, before us */
+	uint32_t receiveds, overs;
 } peer;
 
 static void write_it(const char *text)
@@ -51,11 +60,42 @@ int __wrap_rsk_kernel_written(int fd, bool connecting_side, uint64_t *pos)
 
 	if (i < COUNTS)
 		write_it(peer.before[i]);
-	if (i == 2 && peer.shut)
+	if ((i == 2 && peer.shut) || (i == 1 && peer.shut_before))
 		shutdown(peer.other, SHUT_WR);
 	rc = __real_rsk_kernel_written(fd, connecting_side, pos);
 	if (i < COUNTS)
 		write_it(peer.after[i]);
+	return rc;
+}
+
+int __real_rsk_kernel_received(int fd, uint64_t *pos);
+int __wrap_rsk_kernel_received(int fd, uint64_t *pos);
+int __wrap_rsk_kernel_received(int fd, uint64_t *pos)
+{
+	int rc = __real_rsk_kernel_received(fd, pos);
+
+	if (!peer.receiveds++)
+		write_it(peer.received);
+	return rc;
+}
+
+ssize_t __real_rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int n,
+			     size_t cap, bool peek);
+ssize_t __wrap_rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int n,
+			     size_t cap, bool peek);
+ssize_t __wrap_rsk_over_recv(struct rsk_stream *s, int fd, const struct iovec *iov, int n,
+			     size_t cap, bool peek)
+{
+	char text[64];
+	ssize_t rc;
+
+	if (!peer.overs && peer.reads_all) {
+		cr_assert_gt(read(atomic_load(&s->over.fd), text, sizeof(text)), 0);
+		recv(peer.fd, text, sizeof(text), MSG_DONTWAIT);
+	}
+	rc = __real_rsk_over_recv(s, fd, iov, n, cap, peek);
+	if (!peer.overs++ && peer.reads_queue)
+		recv(peer.fd, text, peer.reads_queue, MSG_DONTWAIT);
 	return rc;
 }
 
@@ -81,6 +121,7 @@ static struct kit_stream with_file(const char *text)
 	put_file(&ks, text);
 	memset(&peer, 0, sizeof(peer));
 	peer.other = ks.other;
+	peer.fd = ks.fd;
 	return ks;
 }
 
@@ -157,6 +198,100 @@ Test(over_back, a_peer_that_writes_meanwhile_comes_after)
 		close(ks.fd);
 		close(ks.other);
 	}
+}
+
+/* Between the counts of what was written and of what has come: neither read nor missed. */
+Test(over_back, a_peer_that_writes_while_it_is_counted)
+{
+	struct kit_stream ks = with_file("queued");
+
+	peer.received = "served";
+	cr_assert_eq(rsk_over_back(ks.s, ks.fd, false), 0);
+	reads(&ks, "queuedserved");
+}
+
+/*
+ * Another process of the family reads at the same time, as from the kernel's queue alone: it may
+ * have any bytes, but nothing that it has not read comes behind newer bytes.
+ */
+Test(over_back, another_process_reads_meanwhile)
+{
+	struct kit_stream ks = with_file("FILE");
+
+	write_it("queue678");
+	peer.reads_queue = 5;
+	cr_assert_eq(rsk_over_back(ks.s, ks.fd, false), 0);
+	reads(&ks, "FILEqueue678");
+	ks = with_file("FILE");
+	write_it("queue678");
+	peer.reads_all = true;
+	cr_assert_eq(rsk_over_back(ks.s, ks.fd, false), 0);
+	reads(&ks, "queue678");
+}
+
+/*
+ * After requests and answers the kernel acknowledges late, and a peer without TCP_NODELAY sends
+ * nothing more before.
+ */
+Test(over_back, an_acknowledgement_that_is_late)
+{
+	for (int turns = 0; turns < 40; turns += 13) {
+		struct kit_stream ks = with_file("queued");
+		char c;
+
+		for (int i = 0; i < turns; i++) {
+			cr_assert_eq(send(ks.other, "q", 1, 0), 1);
+			cr_assert_eq(recv(ks.fd, &c, 1, 0), 1);
+			cr_assert_eq(send(ks.fd, "a", 1, 0), 1);
+			cr_assert_eq(recv(ks.other, &c, 1, 0), 1);
+		}
+		peer.after[1] = "served";
+		cr_assert_eq(rsk_over_back(ks.s, ks.fd, false), 0, "%d turns", turns);
+		reads(&ks, "queuedserved");
+	}
+}
+
+/* Nothing has changed: the file, which other processes have too, is as it was. */
+Test(over_back, what_it_does_not_begin)
+{
+	static const int on = 1;
+	struct kit_stream ks = with_file("queued");
+
+	peer.shut_before = true;
+	cr_assert_eq(rsk_over_back(ks.s, ks.fd, false), -EBUSY, "the peer ends before our write");
+	cr_assert_eq(rsk_over_unread(ks.s), 6);
+	peer.shut = true;
+	reads(&ks, "queued");
+	ks = with_file("queued");
+	cr_assert_eq(setsockopt(ks.other, IPPROTO_TCP, TCP_CORK, &on, sizeof(on)), 0);
+	cr_assert_eq(rsk_over_back(ks.s, ks.fd, false), -EBUSY, "what is written comes later");
+	cr_assert_eq(rsk_over_unread(ks.s), 6);
+	for (int inl = 0; inl < 2; inl++) {
+		ks = with_file("queued");
+		cr_assert_eq(setsockopt(ks.fd, SOL_SOCKET, SO_OOBINLINE, &inl, sizeof(inl)), 0);
+		write_it("tcp");
+		cr_assert_eq(send(ks.other, "!", 1, MSG_OOB), 1);
+		write_it("more");
+		cr_assert_eq(rsk_over_back(ks.s, ks.fd, false), -EBUSY, "urgent data");
+		cr_assert_eq(rsk_over_unread(ks.s), 6);
+	}
+}
+
+/* All processes that have the socket see that something is missing, and so does the peer. */
+Test(over_back, the_connection_is_reset)
+{
+	struct kit_stream ks = with_file("a");
+	int parents = dup(ks.fd);
+	char byte;
+
+	peer.after[1] = "ab";
+	peer.after[2] = "newer";
+	rsk_fd_fall_back(ks.fd, RSK_REASON_EXEC);
+	errno = 0;
+	cr_assert_eq(recv(parents, &byte, 1, MSG_DONTWAIT), -1);
+	cr_assert_eq(errno, ECONNRESET);
+	cr_assert_eq(recv(ks.other, &byte, 1, 0), -1);
+	cr_assert_eq(errno, ECONNRESET);
 }
 
 /* The peer's bytes are such that two orders are possible: better an error than the wrong one. */
