@@ -580,7 +580,7 @@ def a_watch_that_is_behind(t):
     time.sleep(4)
     t.check(proxy.requests - before < 100, f"{proxy.requests - before} requests")
     proxy.loses = False
-    t.until(lambda: remote(a, o) is None or remote(a, o)["state"] != "up", 30, "to know it")
+    t.until(lambda: (remote(a, o) or {}).get("state") != "up", 30, "to know it")
 
 
 @case(timeout=60)
