@@ -79,6 +79,9 @@ int rsk_sleep_on_set(struct rsk_wait *w, struct pollfd fds[static 2], uint64_t u
 	outer_fd = lie_down(w->fd);
 	rc = rsk_host->epoll_pwait(w->set, ev, 3, ms, NULL);
 	rc = get_up(rc, outer_fd, saved);
+	/* A call that no hook sees has closed it, or the number is another file's. */
+	if (rc == -EBADF || rc == -EINVAL)
+		return rsk_sleep_on(w, fds, 2, until_ns);
 	for (int i = 0; i < rc; i++)
 		fds[ev[i].data.u64 == RSK_SLEEP_SET_RUNG].revents = POLLIN;
 	return rc;
