@@ -5,7 +5,6 @@
  * duplicate is left over.
  */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,6 +20,7 @@
 #include "fd_wait.h"
 #include "stream.h"
 #include "plain_host.h"
+#include "sockets.h"
 
 enum {
 	PAIRS = 4,
@@ -107,18 +107,6 @@ static void *closer(void *arg)
 		atomic_store(&p->number, -2);
 	}
 	return NULL;
-}
-
-static uint32_t open_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	uint32_t n = 0;
-
-	cr_assert_not_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
 }
 
 Test(fd_wait, nobody_sleeps_on)

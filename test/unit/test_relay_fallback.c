@@ -15,6 +15,7 @@
 #include "over.h"
 #include "relay.h"
 #include "remote_kit.h"
+#include "sockets.h"
 
 #define TEXT "unread"
 #define BYTES (sizeof(TEXT) - 1)
@@ -111,23 +112,6 @@ Test(relay_fall_back, no_relay_without_all_of_the_bytes)
 }
 
 /* ---- the relay's loop ---- */
-
-static void tcp_pair(int fds[static 2])
-{
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(at);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
-
-	cr_assert_eq(bind(listener, (struct sockaddr *)&at, len), 0);
-	cr_assert_eq(listen(listener, 1), 0);
-	cr_assert_eq(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-	fds[0] = socket(AF_INET, SOCK_STREAM, 0);
-	cr_assert_eq(connect(fds[0], (struct sockaddr *)&at, len), 0);
-	fds[1] = accept(listener, NULL, NULL);
-	cr_assert_geq(fds[1], 0);
-	close(listener);
-}
 
 /*
  * The peer ends in order after 5 bytes that it repeats. If it has said that it will repeat more,

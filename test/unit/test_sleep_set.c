@@ -4,9 +4,7 @@
  * gets one, what they report, and that none reports of a socket that it was not made for.
  */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 #include "link.h"
 #include "plain_host.h"
 #include "process.h"
+#include "sockets.h"
 
 static struct rsk_link *l;
 
@@ -25,24 +24,6 @@ static void make_link(void)
 	l = rsk_link_new(true);
 	cr_assert_not_null(l);
 	cr_assert_eq(rsk_link_make_doorbells(l), 0);
-}
-
-/* A connected socket, and its peer. */
-static void pair(int fds[static 2])
-{
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(at);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
-
-	cr_assert_eq(bind(listener, (struct sockaddr *)&at, len), 0);
-	cr_assert_eq(listen(listener, 1), 0);
-	cr_assert_eq(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-	fds[1] = socket(AF_INET, SOCK_STREAM, 0);
-	cr_assert_eq(connect(fds[1], (struct sockaddr *)&at, len), 0);
-	fds[0] = accept(listener, NULL, NULL);
-	cr_assert_geq(fds[0], 0);
-	close(listener);
 }
 
 static uint64_t cookie_of(int fd)
@@ -71,25 +52,13 @@ static int shows(int set)
 	return is;
 }
 
-static uint32_t open_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	uint32_t n = 0;
-
-	cr_assert_not_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 Test(sleep_set, the_second_sleep_in_succession_gets_one)
 {
 	int a[2], b[2], set;
 
 	make_link();
-	pair(a);
-	pair(b);
+	tcp_pair(a);
+	tcp_pair(b);
 	cr_assert_eq(set_for(0, a[0]), -1);
 	set = set_for(0, a[0]);
 	cr_assert_geq(set, 0);
@@ -118,7 +87,7 @@ Test(sleep_set, each_notification_is_one_event_and_the_socket_is_level)
 	char byte;
 
 	make_link();
-	pair(a);
+	tcp_pair(a);
 	set_for(3, a[0]);
 	set = set_for(3, a[0]);
 	shows(set); /* a doorbell shows when it is added */
@@ -148,11 +117,11 @@ Test(sleep_set, a_number_that_is_used_again)
 	int a[2], b[2], number, set;
 
 	make_link();
-	pair(a);
+	tcp_pair(a);
 	number = a[0];
 	set_for(0, number);
 	cr_assert_geq(set_for(0, number), 0);
-	pair(b);
+	tcp_pair(b);
 	cr_assert_eq(dup2(b[0], number), number);
 	cr_assert_eq(set_for(0, number), -1);
 	set = set_for(0, number);
@@ -168,7 +137,7 @@ Test(sleep_set, a_socket_that_comes_back)
 	int a[2], number, other, set;
 
 	make_link();
-	pair(a);
+	tcp_pair(a);
 	number = a[0];
 	set_for(0, number);
 	set = set_for(0, number);
@@ -188,8 +157,8 @@ Test(sleep_set, the_wrong_file_is_noticed)
 	uint64_t cookie;
 
 	make_link();
-	pair(a);
-	pair(b);
+	tcp_pair(a);
+	tcp_pair(b);
 	number = a[0];
 	cookie = cookie_of(number);
 	cr_assert_eq(rsk_sleep_set_for(l, 0, cookie, number), -1);
@@ -209,7 +178,7 @@ Test(sleep_set, none_without_what_it_needs)
 	int a[2];
 
 	make_link();
-	pair(a);
+	tcp_pair(a);
 	/* The kernel did not say which socket it is. */
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(rsk_sleep_set_for(l, 0, 0, a[0]), -1);
@@ -226,7 +195,7 @@ Test(sleep_set, they_end_with_the_link)
 	int a[2], set;
 
 	make_link();
-	pair(a);
+	tcp_pair(a);
 	before = open_files();
 	for (uint32_t i = 0; i < RSK_SEG_SHARED_DOORBELL; i++) {
 		set_for(i, a[0]);
