@@ -94,10 +94,26 @@ void rsk_seg_hollow(const struct rsk_seg *seg)
 				     0);
 }
 
+static void drop(uint8_t *segment, const struct rsk_seg_geometry *g, uint32_t sid, uint32_t from)
+{
+	if (from < g->ring_bytes)
+		rsk_sys_madvise(segment + rsk_seg_ring_off(g, sid) + from, g->ring_bytes - from,
+				MADV_REMOVE);
+}
+
 void rsk_seg_drop_ring(const struct rsk_seg *seg, uint32_t sid)
 {
-	rsk_sys_madvise(seg->rail.segment + rsk_seg_ring_off(&seg->own, sid), seg->own.ring_bytes,
-			MADV_REMOVE);
+	drop(seg->rail.segment, &seg->own, sid, 0);
+}
+
+void rsk_seg_narrow_ring(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes)
+{
+	drop(seg->rail.segment, &seg->own, sid, bytes);
+}
+
+void rsk_seg_narrow_window(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes)
+{
+	drop(seg->rail.window, &seg->peer, sid, bytes);
 }
 
 void rsk_seg_detach(struct rsk_seg *seg)

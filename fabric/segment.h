@@ -173,6 +173,26 @@ static inline struct rsk_seg_head *rsk_seg_peer_head(const struct rsk_seg *seg)
 	return (struct rsk_seg_head *)(void *)seg->rail.window;
 }
 
+/*
+ * How much of a ring between hosts is used, and registered: at first, and next after @bytes. A ring
+ * that is found full becomes RSK_SEG_WIDER times as wide, up to all of it.
+ */
+#define RSK_SEG_FIRST_RING RSK_SEG_MIN_RING
+#define RSK_SEG_WIDER 8u
+/* Widths from RSK_SEG_FIRST_RING to RSK_SEG_MAX_RING: 16 and 128 KiB, 1, 8 and 16 MiB. */
+#define RSK_SEG_WIDTHS 5u
+
+static inline uint32_t rsk_seg_ring_wider(const struct rsk_seg_geometry *g, uint32_t bytes)
+{
+	return bytes < g->ring_bytes / RSK_SEG_WIDER ? bytes * RSK_SEG_WIDER : g->ring_bytes;
+}
+
+static inline uint32_t rsk_seg_ring_narrower(uint32_t bytes)
+{
+	return bytes / RSK_SEG_WIDER > RSK_SEG_FIRST_RING ? bytes / RSK_SEG_WIDER :
+							    RSK_SEG_FIRST_RING;
+}
+
 /* Checks a geometry, which may come from a hostile peer. Returns 0 or -EPROTO. */
 int rsk_seg_geometry_check(const struct rsk_seg_geometry *g);
 
@@ -190,6 +210,9 @@ int rsk_seg_reach(struct rsk_seg *seg, uint32_t sid);
 
 /* What is in our ring of @sid will not be read any more: frees its pages. */
 void rsk_seg_drop_ring(const struct rsk_seg *seg, uint32_t sid);
+/* Frees the pages behind the first @bytes of our ring of @sid; of the window's ring. */
+void rsk_seg_narrow_ring(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes);
+void rsk_seg_narrow_window(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes);
 
 /*
  * In a fork child, which has none of the link's memory: maps zero pages of its own there, if that

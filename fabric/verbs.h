@@ -42,7 +42,7 @@
 
 #include "segment.h"
 
-#define RSK_VERBS_VERSION 6u
+#define RSK_VERBS_VERSION 7u
 /* Private data that an rdma_cm request carries. */
 #define RSK_VERBS_PRIVATE_BYTES 48u
 /* Of an indirect buffer; a slot of maximum size goes through it in pieces. */
@@ -237,8 +237,9 @@ struct rsk_verbs_module {
 	const char *(*rail_device)(const struct rsk_verbs_rail *r, uint32_t *mtu_bytes);
 
 	/*
-	 * (progress) Register our control blocks of a group, or our ring of a stream; *rkey: for
-	 * the peer. A second registration does nothing. Return 0, -ENOMEM (RLIMIT_MEMLOCK, device
+	 * (progress) Register our control blocks of a group, or the first @bytes of our ring of a
+	 * stream; *rkey: for the peer. A second registration, of no more bytes, does nothing; of
+	 * more, it is one beside the first, of at most RSK_SEG_WIDTHS. Return 0, -ENOMEM (RLIMIT_MEMLOCK, device
 	 * limits: may succeed later), -errno; -ENOTCONN: no device is known yet (before the first
 	 * up()). A rail that comes up on another device has lost all registrations. reg_limit()
 	 * sets the maximum that this process registers, in bytes; 0: no limit of ours. A ring must
@@ -249,17 +250,27 @@ struct rsk_verbs_module {
 	 * a packet is sent again, for machines that stall.
 	 */
 	int (*reg_ctl)(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey);
-	int (*reg_ring)(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey);
+	int (*reg_ring)(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes, uint32_t *rkey);
 	void (*reg_limit)(struct rsk_verbs *v, uint64_t bytes);
 
 	/*
 	 * (progress) What the peer has registered, and how its ring of @sid is reached from now on.
-	 * DIRECT also registers the window's ring; if that fails the way is INDIRECT. Returns the
-	 * way, or -errno.
+	 * DIRECT also registers the window's ring, of which @bytes are reached; if that fails the
+	 * way is INDIRECT, or, of a ring that is reached directly, what it was, and -ENOMEM is
+	 * returned. The caller puts nothing beyond @bytes. Returns the way, or -errno.
 	 */
 	int (*set_ctl)(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey);
 	int (*set_ring)(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way,
-			uint32_t rkey);
+			uint32_t rkey, uint32_t bytes);
+	/*
+	 * (progress) Gives registrations of a ring's further bytes back. narrow_ring: of ours; the
+	 * peer has said that it uses no more than @bytes, and that all it had put has arrived.
+	 * narrow_window: of the window's; nothing is put beyond @bytes any more, and the peer's
+	 * ring, if it is reached directly, has the key @rkey from now on. Returns 0; -EAGAIN:
+	 * something is still under way; -ENOTCONN.
+	 */
+	void (*narrow_ring)(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes);
+	int (*narrow_window)(struct rsk_verbs_rail *r, uint32_t sid, uint32_t rkey, uint32_t bytes);
 	/* (path) Returns an enum rsk_verbs_way. */
 	int (*ring_way)(const struct rsk_verbs_rail *r, uint32_t sid);
 

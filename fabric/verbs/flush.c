@@ -97,9 +97,8 @@ static enum stop direct(struct rsk_verbs_rail *r, struct rsk_vstream *s, uint64_
 			return NO_QUEUE;
 		if (len > RSK_VERBS_WRITE_BYTES)
 			len = RSK_VERBS_WRITE_BYTES;
-		rsk_post_add(r, &g->batch, r->seg->rail.window + ring + off, len,
-			     s->window ? s->window->lkey : 0, r->peer.segment + ring + off,
-			     s->rkey);
+		rsk_post_add(r, &g->batch, r->seg->rail.window + ring + off, len, s->lkey,
+			     r->peer.segment + ring + off, s->rkey);
 		took(r, s, len);
 		g->any = true;
 	}
@@ -241,7 +240,7 @@ static void fence(struct rsk_verbs_rail *r, uint64_t last)
 	rsk_post_arm(r);
 }
 
-static bool is_there(const struct rsk_verbs_rail *r, const struct rsk_vstream *s)
+bool rsk_flush_is_there(const struct rsk_verbs_rail *r, const struct rsk_vstream *s)
 {
 	return !rsk_pending_writes_any(&s->pending_writes) && !s->pending && r->done >= s->last;
 }
@@ -251,9 +250,9 @@ bool rsk_flush_arrived(struct rsk_verbs_rail *r, struct rsk_vstream *s)
 	if (!r->live || atomic_load(&r->err))
 		return false;
 	rsk_post_reap(r);
-	if (!is_there(r, s) && !s->pending)
+	if (!rsk_flush_is_there(r, s) && !s->pending)
 		fence(r, s->last);
-	if (is_there(r, s) && !atomic_load(&r->err))
+	if (rsk_flush_is_there(r, s) && !atomic_load(&r->err))
 		return true;
 	r->arrivals += !s->arrival;
 	s->arrival = true;
@@ -273,7 +272,7 @@ uint32_t rsk_flush_arrivals(struct rsk_verbs_rail *r, uint32_t sid[RSK_VERBS_TOL
 			if (!s->arrival)
 				continue;
 			left--;
-			if (!is_there(r, s)) {
+			if (!rsk_flush_is_there(r, s)) {
 				if (!s->pending)
 					fence(r, s->last);
 			} else if (n < RSK_VERBS_TOLD) {

@@ -111,6 +111,14 @@ struct rsk_vdev {
 	struct rsk_verbs_rail *rails; /* hash table by qp_num */
 };
 
+/*
+ * Registrations of the beginning of a ring, each wider than the one before; progress thread. A
+ * narrower one stays: what was posted with its key may still be under way.
+ */
+struct rsk_vwidths {
+	struct ibv_mr *mr[RSK_SEG_WIDTHS]; /* owned; NULL from the first that is not there */
+};
+
 /* The outgoing side of a stream, and its registrations. */
 struct rsk_vstream {
 	struct rsk_pending_writes pending_writes;
@@ -122,11 +130,10 @@ struct rsk_vstream {
 	bool fresh;	      /* it is in the rail's list of fresh streams */
 	uint8_t listed;	      /* enum rsk_list + 1; 0: in no list */
 	uint32_t next;	      /* next stream in that list */
-	uint32_t rkey;
+	uint32_t rkey, lkey;  /* of the peer's ring, and of its image in the window */
 	/* Position after the stream's newest entry in the indirect buffer */
 	uint64_t indirect_to;
-	struct ibv_mr *ring; /* progress thread: registration of our ring */
-	struct ibv_mr *window;
+	struct rsk_vwidths ring, window; /* of our ring; of the window's */
 };
 
 struct rsk_vgroup {

@@ -9,7 +9,9 @@
 #include <rsock/splitmix.h>
 #include <rsock/sys.h>
 
+#include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "dev.h"
 #include "rail.h"
@@ -47,6 +49,66 @@ void rsk_mr_free(struct rsk_verbs *v, struct ibv_mr **mr)
 	*mr = NULL;
 }
 
+void rsk_mr_narrow(struct rsk_verbs *v, struct rsk_vwidths *w, size_t bytes)
+{
+	for (uint32_t i = 0; i < RSK_SEG_WIDTHS; i++)
+		if (w->mr[i] && w->mr[i]->length > bytes)
+			rsk_mr_free(v, &w->mr[i]);
+}
+
+void rsk_mr_narrow_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes)
+{
+	struct rsk_vstream *s = rsk_rail_stream(r, sid);
+
+	if (s)
+		rsk_mr_narrow(r->v, &s->ring, bytes);
+}
+
+static struct ibv_mr *has_width(const struct rsk_vwidths *w, size_t bytes)
+{
+	for (uint32_t i = 0; i < RSK_SEG_WIDTHS && w->mr[i]; i++)
+		if (w->mr[i]->length >= bytes)
+			return w->mr[i];
+	return NULL;
+}
+
+/*
+ * What may be registered in all when a ring becomes wider: half of what the process may lock, so
+ * that the other half is there for streams to come.
+ */
+static uint64_t wide_limit(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	struct rlimit lim;
+
+	if (rsk_sys_capget(&head, data) == 0 &&
+	    data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK))
+		return UINT64_MAX;
+	if (getrlimit(RLIMIT_MEMLOCK, &lim) < 0 || lim.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return lim.rlim_cur / 2;
+}
+
+struct ibv_mr *rsk_mr_width(struct rsk_verbs_rail *r, struct rsk_vwidths *w, void *at, size_t bytes,
+			    int access, int *rc)
+{
+	struct ibv_mr *mr = has_width(w, bytes);
+	uint32_t i = 0;
+
+	*rc = 0;
+	if (mr)
+		return mr;
+	while (i < RSK_SEG_WIDTHS && w->mr[i])
+		i++;
+	*rc = -ENOMEM;
+	if (i && atomic_load(&r->v->counters.registered_bytes) + bytes > wide_limit())
+		return NULL;
+	if (i < RSK_SEG_WIDTHS)
+		w->mr[i] = mr = rsk_mr_new(r, at, bytes, access, rc);
+	return mr;
+}
+
 /* Frees everything registered: the rail moves to another device or ends. There is no queue pair. */
 void rsk_mr_drop_all(struct rsk_verbs_rail *r)
 {
@@ -59,8 +121,8 @@ void rsk_mr_drop_all(struct rsk_verbs_rail *r)
 			continue;
 		rsk_mr_free(r->v, &g->ctl);
 		for (uint32_t s = 0; s < RSK_VERBS_GROUP; s++) {
-			rsk_mr_free(r->v, &g->stream[s].ring);
-			rsk_mr_free(r->v, &g->stream[s].window);
+			rsk_mr_narrow(r->v, &g->stream[s].ring, 0);
+			rsk_mr_narrow(r->v, &g->stream[s].window, 0);
 		}
 	}
 	rsk_domain_close(r);
@@ -107,26 +169,26 @@ static bool injected(struct rsk_verbs *v)
 	return rsk_splitmix_next(&v->fail_dice) % 100 < v->fail_reg;
 }
 
-int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey)
+int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes, uint32_t *rkey)
 {
 	struct rsk_vstream *s;
+	struct ibv_mr *mr;
 	int rc = 0;
 
-	if (sid >= rsk_seg_streams(r->seg))
+	if (sid >= rsk_seg_streams(r->seg) || !bytes || bytes > r->seg->own.ring_bytes)
 		return -EINVAL;
 	if (!r->dev)
 		return -ENOTCONN;
 	if (!rsk_rail_group(r, sid / RSK_VERBS_GROUP))
 		return -ENOMEM;
 	s = rsk_rail_stream(r, sid);
-	if (!s->ring && injected(r->v)) {
+	if (!has_width(&s->ring, bytes) && injected(r->v)) {
 		RSK_COUNT(r->v, register_failed, 1);
 		return -ENOMEM;
 	}
-	if (!s->ring)
-		s->ring = rsk_mr_new(r, r->seg->rail.segment + rsk_seg_ring_off(&r->seg->own, sid),
-				     r->seg->own.ring_bytes, PEER_MAY, &rc);
-	if (rc == 0)
-		*rkey = s->ring->rkey;
+	mr = rsk_mr_width(r, &s->ring, r->seg->rail.segment + rsk_seg_ring_off(&r->seg->own, sid),
+			  bytes, PEER_MAY, &rc);
+	if (mr)
+		*rkey = mr->rkey;
 	return rc;
 }

@@ -78,6 +78,8 @@ void rsk_flush_lists(struct rsk_verbs_rail *r);
  * The caller passes them to news() without the lock.
  */
 uint32_t rsk_flush_arrivals(struct rsk_verbs_rail *r, uint32_t sid[RSK_VERBS_TOLD]);
+/* Has everything of the stream arrived, as far as completions have been taken? */
+bool rsk_flush_is_there(const struct rsk_verbs_rail *r, const struct rsk_vstream *s);
 /* Returns true if everything of the stream has arrived. Otherwise it arranges for an event. */
 bool rsk_flush_arrived(struct rsk_verbs_rail *r, struct rsk_vstream *s);
 

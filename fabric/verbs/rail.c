@@ -340,31 +340,33 @@ int rsk_rail_set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey)
 	return 0;
 }
 
-int rsk_rail_set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way, uint32_t rkey)
+int rsk_rail_set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way, uint32_t rkey,
+		      uint32_t bytes)
 {
 	struct rsk_vstream *s;
+	struct ibv_mr *mr = NULL;
 	int rc = 0;
 
 	if (r->state != RSK_RAIL_UP)
 		return -ENOTCONN;
-	if (sid >= rsk_seg_streams(r->seg))
+	if (sid >= rsk_seg_streams(r->seg) || bytes > r->seg->peer.ring_bytes)
 		return -EINVAL;
 	if (!rsk_rail_group(r, sid / RSK_VERBS_GROUP))
 		return -ENOMEM;
 	s = rsk_rail_stream(r, sid);
-	if (way == RSK_VERBS_DIRECT && !s->window) {
-		struct ibv_mr *mr =
-			rsk_mr_new(r, r->seg->rail.window + rsk_seg_ring_off(&r->seg->peer, sid),
-				   r->seg->peer.ring_bytes, IBV_ACCESS_LOCAL_WRITE, &rc);
-
+	if (way == RSK_VERBS_DIRECT) {
+		mr = rsk_mr_width(r, &s->window,
+				  r->seg->rail.window + rsk_seg_ring_off(&r->seg->peer, sid), bytes,
+				  IBV_ACCESS_LOCAL_WRITE, &rc);
+		/* What is reached directly already, by a narrower ring, stays so. */
+		if (!mr && atomic_load(&s->way) == RSK_VERBS_DIRECT)
+			return rc;
 		if (!mr)
 			way = RSK_VERBS_INDIRECT;
-		pthread_mutex_lock(&r->lock);
-		s->window = mr;
-		pthread_mutex_unlock(&r->lock);
 	}
 	pthread_mutex_lock(&r->lock);
 	s->rkey = rkey;
+	s->lkey = mr ? mr->lkey : 0;
 	atomic_store_explicit(&s->way, (uint8_t)way, memory_order_relaxed);
 	if (way == RSK_VERBS_DIRECT && s->indirect_to > r->out_taken) {
 		r->ask_back = true;
@@ -373,6 +375,24 @@ int rsk_rail_set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way
 	kick(r, sid);
 	pthread_mutex_unlock(&r->lock);
 	return way;
+}
+
+int rsk_rail_narrow_window(struct rsk_verbs_rail *r, uint32_t sid, uint32_t rkey, uint32_t bytes)
+{
+	struct rsk_vstream *s = rsk_rail_stream(r, sid);
+	int rc = -ENOTCONN;
+
+	pthread_mutex_lock(&r->lock);
+	if (s && r->live && !atomic_load(&r->err))
+		rc = rsk_flush_is_there(r, s) ? 0 : -EAGAIN;
+	if (rc == 0 && atomic_load(&s->way) == RSK_VERBS_DIRECT && s->window.mr[0]) {
+		s->rkey = rkey;
+		s->lkey = s->window.mr[0]->lkey;
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (rc == 0)
+		rsk_mr_narrow(r->v, &s->window, bytes);
+	return rc;
 }
 
 int rsk_rail_ring_way(const struct rsk_verbs_rail *r, uint32_t sid)

@@ -15,7 +15,16 @@ void rsk_mr_free(struct rsk_verbs *v, struct ibv_mr **mr);
 void rsk_mr_drop_all(struct rsk_verbs_rail *r);
 int rsk_mr_buffers(struct rsk_verbs_rail *r);
 int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey);
-int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey);
+int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes, uint32_t *rkey);
+/*
+ * Returns a registration of at least the first @bytes at @at, which it makes if there is none. NULL:
+ * *rc.
+ */
+struct ibv_mr *rsk_mr_width(struct rsk_verbs_rail *r, struct rsk_vwidths *w, void *at, size_t bytes,
+			    int access, int *rc);
+/* Frees those of more than the first @bytes. */
+void rsk_mr_narrow(struct rsk_verbs *v, struct rsk_vwidths *w, size_t bytes);
+void rsk_mr_narrow_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes);
 
 /* ---- rail.c (progress thread) ---- */
 struct rsk_verbs_rail *rsk_rail_new(struct rsk_verbs *v, struct rsk_seg *seg, struct rsk_rail *rail,
@@ -32,8 +41,9 @@ void rsk_rails_leave(struct rsk_vdev *d);
 int rsk_rail_end(struct rsk_verbs_rail *r, struct rsk_verbs_end *out);
 int rsk_rail_set_peer(struct rsk_verbs_rail *r, const struct rsk_verbs_end *peer);
 int rsk_rail_set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey);
-int rsk_rail_set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way,
-		      uint32_t rkey);
+int rsk_rail_set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way, uint32_t rkey,
+		      uint32_t bytes);
+int rsk_rail_narrow_window(struct rsk_verbs_rail *r, uint32_t sid, uint32_t rkey, uint32_t bytes);
 int rsk_rail_ring_way(const struct rsk_verbs_rail *r, uint32_t sid);
 void rsk_rail_probe(struct rsk_verbs_rail *r);
 int rsk_rail_settle(struct rsk_verbs_rail *r, uint64_t timeout_ns);

@@ -8,7 +8,8 @@
  * and never wraps around the end of the ring. Its index is the number of its first cell, counted
  * from a lap that the stream's key determines, and never wraps (64 bits). Its place is index mod
  * cells, so slots may land in any order. When all slots were taken the sender may skip the rest of
- * a lap; no slot has those indexes.
+ * a lap; no slot has those indexes. A slot whose kind has RSK_SLOT_LAST takes all cells up to the
+ * end of its lap, whatever its payload, so a sender needs memory for the beginning of the ring only.
  *
  *	| index 8 | len 4 | kind 2 | order 2 | hash 8 | payload len |	little-endian, host = wire
  *
@@ -25,6 +26,7 @@
 #ifndef RSOCK_SLOT_H
 #define RSOCK_SLOT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +42,8 @@ enum rsk_slot_kind {
 	RSK_SLOT_DATA = 1,
 	RSK_SLOT_CONTROL = 2, /* payload: struct rsk_slot_command */
 };
+/* With DATA: the last slot of its lap. Without payload: and the next laps are narrower. */
+#define RSK_SLOT_LAST 0x8000u
 
 struct rsk_slot_head {
 	uint64_t index;
@@ -63,6 +67,25 @@ static inline uint32_t rsk_slot_bytes(uint32_t len)
 static inline uint32_t rsk_slot_cells(uint32_t len)
 {
 	return (rsk_slot_bytes(len) + RSK_CELL_BYTES - 1) / RSK_CELL_BYTES;
+}
+
+/* @kind: of a slot's head. */
+static inline bool rsk_slot_is_data(uint16_t kind)
+{
+	return (kind & ~RSK_SLOT_LAST) == RSK_SLOT_DATA;
+}
+
+/* Is it a slot of no bytes, which only ends its lap? */
+static inline bool rsk_slot_is_empty(const struct rsk_slot_head *head)
+{
+	return head->kind == (RSK_SLOT_DATA | RSK_SLOT_LAST) && !head->len;
+}
+
+/* The cells that the slot takes in a ring of @cells: those of its payload, or the rest of the lap. */
+static inline uint32_t rsk_slot_extent(const struct rsk_slot_head *head, uint32_t cells)
+{
+	return head->kind & RSK_SLOT_LAST ? cells - (uint32_t)(head->index & (cells - 1)) :
+					    rsk_slot_cells(head->len);
 }
 
 /* The longest payload of a slot of @cells (at least 1) cells. */

@@ -272,6 +272,12 @@ static inline int rsk_sys_munmap(void *at, size_t len)
 	return (int)RSK_SYS2(SYS_munmap, at, len);
 }
 
+/* capget(2); a struct __user_cap_header_struct, and the data that its version has. */
+static inline int rsk_sys_capget(void *header, void *data)
+{
+	return (int)RSK_SYS2(SYS_capget, header, data);
+}
+
 static inline int rsk_sys_mprotect(void *at, size_t len, int prot)
 {
 	return (int)RSK_SYS3(SYS_mprotect, at, len, prot);

@@ -43,17 +43,17 @@ static void unreg_ring(struct rsk_verbs_rail *r, uint32_t sid)
 
 	if (!s)
 		return;
-	rsk_mr_free(r->v, &s->ring);
+	rsk_mr_narrow(r->v, &s->ring, 0);
 	pthread_mutex_lock(&r->lock);
 	if (r->live)
 		rsk_post_reap(r);
 	idle = !r->live || r->posted == r->done;
-	if (s->window)
+	if (s->window.mr[0])
 		atomic_store(&s->way, RSK_VERBS_CLOSED);
 	pthread_mutex_unlock(&r->lock);
 	/* Work requests under way may read from the window: then it stays until the rail ends. */
 	if (idle)
-		rsk_mr_free(r->v, &s->window);
+		rsk_mr_narrow(r->v, &s->window, 0);
 }
 
 __attribute__((visibility("default"))) extern const struct rsk_mech_verbs rsk_mech_verbs;

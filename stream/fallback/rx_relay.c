@@ -17,7 +17,7 @@ size_t rsk_rx_relay_copy(struct rsk_rx *rx, struct rsk_ring_rx ring, uint8_t *to
 	struct rsk_slot_view v;
 	size_t n = 0;
 
-	while (ring.next < end && rsk_rx_peek(rx, &ring, &v) && v.head.kind == RSK_SLOT_DATA) {
+	while (ring.next < end && rsk_rx_peek(rx, &ring, &v) && rsk_slot_is_data(v.head.kind)) {
 		if (to && (!scratch || v.head.len > room - n ||
 			   !rsk_ring_copy(&ring, &rx->key, &v, scratch)))
 			break;
@@ -48,7 +48,7 @@ static bool ends(struct rsk_rx *rx)
 	struct rsk_slot_view v;
 
 	while (ring.next < end && rsk_rx_peek(rx, &ring, &v)) {
-		if (v.head.kind != RSK_SLOT_DATA)
+		if (!rsk_slot_is_data(v.head.kind))
 			return v.head.len == sizeof(cmd) &&
 			       rsk_ring_copy(&ring, &rx->key, &v, (uint8_t *)&cmd);
 		rsk_ring_consume(&ring, &v);

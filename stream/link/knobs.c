@@ -64,7 +64,7 @@ void rsk_knobs_read(void)
 	rsk_knobs.ring_bytes =
 		power_of_two(knob("RSOCK_RING_KB", 512, 16, RSK_SEG_MAX_RING >> 10) << 10);
 	rsk_knobs.rdma_ring_bytes =
-		power_of_two(knob("RSOCK_RDMA_RING_KB", 128, 16, RSK_SEG_MAX_RING >> 10) << 10);
+		power_of_two(knob("RSOCK_RDMA_RING_KB", 2048, 16, RSK_SEG_MAX_RING >> 10) << 10);
 	rsk_knobs.rdma_rails =
 		(uint32_t)knob("RSOCK_RDMA_RAILS", RSK_RAILS_MOST, 1, RSK_RAILS_MOST);
 	rsk_knobs.order = order_knob(getenv("RSOCK_RDMA_ORDER"));

@@ -4,6 +4,7 @@
 
 #include "credit.h"
 #include "links.h"
+#include "ring_width.h"
 #include "upcall.h"
 
 #define WORTH_RINGS 4
@@ -50,8 +51,10 @@ static bool full_too_long(struct rsk_stream *s, const struct rsk_tcp *c)
 	}
 	if (!s->full.since_ns || s->full.credit != s->tx.ring.credit) {
 		start_again(s, c, now);
-		if (s->link->remote)
+		if (s->link->remote) {
+			rsk_ring_width_full(s, now);
 			rsk_credit_want(s);
+		}
 		return false;
 	}
 	if (now < rsk_stream_full_until(s))
@@ -82,7 +85,7 @@ static bool fall_back_because_full(struct rsk_stream *s, struct rsk_tcp *c)
 	s->full.since_ns = 0;
 	/* A promotion that carried many bytes was worth it: the next one does not wait long. */
 	if (s->tx.pos - s->tx.start.pos >=
-	    WORTH_RINGS * (uint64_t)s->tx.ring.cells * RSK_CELL_BYTES)
+	    WORTH_RINGS * (uint64_t)s->tx.ring.lap_cells * RSK_CELL_BYTES)
 		s->full.fallbacks = 0;
 	s->full.fallbacks += s->full.fallbacks < 10;
 	s->full.repropose_work =
@@ -119,5 +122,5 @@ bool rsk_stream_fall_back_full(struct rsk_stream *s, int fd)
 void rsk_full_want_room(struct rsk_stream *s)
 {
 	atomic_store_explicit(&rsk_seg_own_ctl(&s->link->seg, s->sid)->room_at,
-			      s->tx.ring.next - s->tx.ring.cells / 2, memory_order_relaxed);
+			      rsk_ring_tx_half(&s->tx.ring), memory_order_relaxed);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * credit.c - the progress thread reads the credit mailboxes of receivers whose senders, here, have
- * a full ring, and adds to the rings whose senders are paced (tx.h). See credit.h. Only the
+ * a full ring, or rest (ring_width.h), and adds to the rings whose senders are paced (tx.h). See credit.h. Only the
  * progress thread runs this, except where a comment says otherwise. Design: docs/adr/read-path.md.
  */
 #include "credit.h"
@@ -14,6 +14,7 @@
 #include "log.h"
 #include "recovery.h"
 #include "remote_parts.h"
+#include "ring_width.h"
 #include "stream.h"
 
 #define LOOK_NS 10000000ull /* from a full ring to the first look-up, and between look-ups */
@@ -29,6 +30,7 @@ struct job {
 
 /* Of a link. It stays in place until the link's rails are freed: reads may be in flight. */
 struct rsk_credits {
+	struct rsk_remote *r;
 	uint64_t next_ns;
 	uint32_t tag;	 /* of the newest reader */
 	bool full, soon; /* found in this round; soon: a read is in flight */
@@ -106,22 +108,26 @@ static int look_up(struct rsk_credits *c, struct rsk_stream *s)
 	}
 	rc = rsk_mailbox_take(&j->reader, &view);
 	c->soon |= j->reader.state == RSK_MAILBOX_FLYING;
+	if (rc == 1)
+		s->wide.asks = false;
 	return rc == 1 ? believe(s, &view) : 0;
 }
 
 static void look(struct rsk_stream *s, void *arg)
 {
 	struct rsk_credits *c = arg;
-	bool room = false;
+	bool room = false, full;
 	int rc = 0;
 
 	if (!atomic_load_explicit(&s->credit_due, memory_order_relaxed))
 		return;
+	rsk_ring_width_work(c->r, s);
 	rsk_lock(&s->tx_lock);
-	if (s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx)) {
+	full = !rsk_tx_writable(&s->tx);
+	if (s->tx.state == RSK_TX_ONRING && (full || s->wide.asks)) {
 		rsk_tx_pace(&s->tx, rsk_now_ns());
-		rc = rsk_tx_paced(&s->tx) ? 0 : look_up(c, s);
-		room = rc == 0 && rsk_tx_writable(&s->tx);
+		rc = full && rsk_tx_paced(&s->tx) ? 0 : look_up(c, s);
+		room = full && rc == 0 && rsk_tx_writable(&s->tx);
 		c->full = true;
 	} else {
 		/*
@@ -190,6 +196,7 @@ void rsk_credit_work(struct rsk_remote *r, uint64_t now_ns)
 		if (!c)
 			return;
 		c->next_ns = UINT64_MAX;
+		c->r = r;
 	}
 	if (atomic_exchange(&r->l->credit_due, false) && now_ns + LOOK_NS < c->next_ns)
 		c->next_ns = now_ns + LOOK_NS;

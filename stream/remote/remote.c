@@ -25,6 +25,7 @@
 #include "rendezvous.h"
 #include "recovery.h"
 #include "remote_parts.h"
+#include "ring_width.h"
 #include "pending_pairs.h"
 #include "slot_repair.h"
 
@@ -190,6 +191,7 @@ static void work(uint64_t now_ns)
 			rsk_remote_rails_work(r, now_ns);
 			rsk_remote_status_work(r);
 			rsk_credit_work(r, now_ns);
+			rsk_ring_width_rest(r, now_ns);
 			rsk_slot_repair_work(r, now_ns);
 		}
 	}
@@ -225,6 +227,8 @@ static uint64_t next_ns(void)
 			due = rsk_now_ns() + APPLY_AGAIN_NS;
 		next = due < next ? due : next;
 		due = rsk_credit_next_ns(r);
+		next = due < next ? due : next;
+		due = r->rest_ns;
 		next = due < next ? due : next;
 		due = rsk_slot_repair_next_ns(r);
 		next = due < next ? due : next;

@@ -39,6 +39,7 @@ struct rsk_remote *rsk_remote_new(bool initiator, rsk_remote_message_fn *message
 	r->control.gone = on_gone;
 	r->pair.fd = -1;
 	r->due_ns = rsk_now_ns() + RSK_REMOTE_GIVE_UP_NS;
+	r->rest_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		r->rail[i] = (struct rsk_remote_rail){ .r = r,
 						       .index = i,

@@ -34,6 +34,11 @@ static int check_gaps(const struct rsk_remote_msg *m)
 	return 0;
 }
 
+static bool ring_ok(uint32_t bytes)
+{
+	return bytes >= RSK_SEG_FIRST_RING && bytes <= RSK_SEG_MAX_RING && !(bytes & (bytes - 1));
+}
+
 /* What both ends say of themselves in the handshake. */
 static int check_end(const struct rsk_remote_msg *m)
 {
@@ -86,7 +91,7 @@ int rsk_remote_msg_check(const struct rsk_remote_msg *m)
 		return check_place(m);
 	case RSK_REMOTE_RING:
 	case RSK_REMOTE_RING_REQ:
-		return m->rail < RSK_RAILS_MOST ? 0 : -EPROTO;
+		return m->rail < RSK_RAILS_MOST && ring_ok(m->ring_bytes) ? 0 : -EPROTO;
 	case RSK_REMOTE_BREAK:
 	case RSK_REMOTE_RESUME:
 	case RSK_REMOTE_RESUMED:

@@ -35,7 +35,7 @@
 #include "rails.h"
 #include "verbs.h"
 
-#define RSK_REMOTE_MAGIC 0x3430656b6f737372ull
+#define RSK_REMOTE_MAGIC 0x3530656b6f737372ull
 
 enum rsk_remote_type {
 	RSK_REMOTE_HELLO = 1,
@@ -116,6 +116,8 @@ struct rsk_remote_msg {
 	uint32_t sid;		      /* RING_REQ, RING, RESUME, ENDING, APPLY, MISSING */
 	uint32_t reason;	      /* REFUSED */
 	uint32_t ctl_rkey, ring_rkey; /* RING */
+	/* RING_REQ: how much of the ring is to be registered; RING: how much of it is; bytes */
+	uint32_t ring_bytes;
 	/* RING: enum rsk_verbs_way; CLOSED: not even the control blocks are registered */
 	uint32_t way;
 	uint32_t link_bytes; /* LINK: bytes of the message in @link */

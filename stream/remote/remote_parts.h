@@ -101,6 +101,7 @@ struct rsk_remote {
 	bool listed;	      /* links.c has it */
 	struct rsk_remote_rail rail[RSK_RAILS_MOST];
 	struct rsk_rails rails; /* the set of rails through which streams put */
+	uint64_t rest_ns;	/* when its wide rings are looked at next: ring_width.h */
 	uint32_t epoch;		/* counts the times that the link came up */
 	/* initiator: the peer's rail candidates */
 	struct rsk_verbs_device_addr theirs[RSK_REMOTE_CANDIDATES];
@@ -277,6 +278,8 @@ void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_on_ring_req(struct rsk_remote *r, const struct rsk_remote_msg *m);
 /* A stream is paired, or the link is up again: requests its ring over all rails that are up. */
 void rsk_remote_want_ring(struct rsk_remote *r, uint32_t sid);
+/* Requests as much of the peer's ring as ways.at[sid].asked_bytes says. */
+void rsk_remote_ask_ring(struct rsk_remote_rail *rail, uint32_t sid);
 /* The rail is up: requests the rings of all streams that another rail has. */
 void rsk_remote_rings_begin(struct rsk_remote_rail *rail);
 void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns);

@@ -10,18 +10,35 @@
 #include "log.h"
 #include "recovery.h"
 #include "remote_parts.h"
+#include "ring_width.h"
 #include "stream.h"
 
 #define REGISTER_AGAIN_NS 500000000ull
 
 _Static_assert(RSK_STATS_RAILS == RSK_RAILS_MOST, "a counter for each rail");
 
-/* Registers our ring for the peer and tells it; tries again later if that is not possible now. */
-static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
+/* Registers as much of our ring as is asked for, or less. Returns 0 or -errno; *bytes: how much. */
+static int register_ring(struct rsk_remote_rail *rail, uint32_t sid, uint32_t *bytes,
+			 uint32_t *rkey)
 {
-	struct rsk_remote_msg m = {
-		.type = RSK_REMOTE_RING, .rail = rail->index, .sid = sid, .way = RSK_VERBS_CLOSED
-	};
+	int rc;
+
+	if (*bytes > rail->r->l->seg.own.ring_bytes)
+		*bytes = rail->r->l->seg.own.ring_bytes;
+	while ((rc = rsk_rdma_module->reg_ring(rail->rail, sid, *bytes, rkey)) < 0 &&
+	       *bytes > RSK_SEG_FIRST_RING)
+		*bytes = rsk_seg_ring_narrower(*bytes);
+	return rc;
+}
+
+/* Registers our ring for the peer and tells it; tries again later if that is not possible now. */
+static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid, uint32_t bytes)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_RING,
+				    .rail = rail->index,
+				    .sid = sid,
+				    .way = RSK_VERBS_CLOSED,
+				    .ring_bytes = bytes };
 	struct rsk_ring_reg *w = rsk_ring_regs_at(&rail->ways, sid);
 	struct rsk_remote *r = rail->r;
 	int rc;
@@ -33,10 +50,13 @@ static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
 		rc = rsk_rdma_module->reg_ctl(rail->rail, sid / RSK_SEG_REACH, &m.ctl_rkey);
 	if (rc == 0) {
 		m.way = RSK_VERBS_INDIRECT;
-		rc = rsk_rdma_module->reg_ring(rail->rail, sid, &m.ring_rkey);
+		rc = register_ring(rail, sid, &m.ring_bytes, &m.ring_rkey);
 	}
-	if (rc == 0)
+	if (rc == 0) {
 		m.way = RSK_VERBS_DIRECT;
+		if (m.ring_bytes > w->given_bytes)
+			w->given_bytes = m.ring_bytes;
+	}
 	if (w && w->owed && rc < 0)
 		return; /* the peer has been told that already */
 	if (rc < 0)
@@ -50,23 +70,40 @@ static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid)
 	rsk_control_conn_send(&r->control, &m);
 }
 
-static void act(struct rsk_remote_rail *rail, uint32_t sid, enum rsk_ring_reg_action what,
-		uint32_t rkey)
+void rsk_remote_ask_ring(struct rsk_remote_rail *rail, uint32_t sid)
 {
-	struct rsk_remote_msg again = { .type = RSK_REMOTE_RING_REQ,
-					.rail = rail->index,
-					.sid = sid };
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_RING_REQ,
+				    .rail = rail->index,
+				    .sid = sid,
+				    .ring_bytes = rail->ways.at[sid].asked_bytes };
+
+	rsk_control_conn_send(&rail->r->control, &m);
+}
+
+static void reach_directly(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_reg *w)
+{
+	int way = rsk_rdma_module->set_ring(rail->rail, sid, RSK_VERBS_DIRECT, w->ring_rkey,
+					    w->kept_bytes);
+
+	if (way == RSK_VERBS_DIRECT)
+		w->direct_bytes = w->kept_bytes;
+}
+
+static void act(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_reg *w,
+		enum rsk_ring_reg_action what)
+{
 	struct rsk_remote *r = rail->r;
 
 	switch (what) {
 	case RSK_RING_REG_DO_REQUEST:
-		rsk_control_conn_send(&r->control, &again);
+		rsk_remote_ask_ring(rail, sid);
 		break;
 	case RSK_RING_REG_DO_INDIRECT:
-		rsk_rdma_module->set_ring(rail->rail, sid, RSK_VERBS_INDIRECT, 0);
+		rsk_rdma_module->set_ring(rail->rail, sid, RSK_VERBS_INDIRECT, 0,
+					  r->l->seg.peer.ring_bytes);
 		break;
 	case RSK_RING_REG_DO_DIRECT:
-		rsk_rdma_module->set_ring(rail->rail, sid, RSK_VERBS_DIRECT, rkey);
+		reach_directly(rail, sid, w);
 		break;
 	default:
 		return;
@@ -84,29 +121,45 @@ static struct rsk_ring_reg *begun(struct rsk_remote_rail *rail, uint32_t sid)
 
 	if (w && w->state == RSK_RING_REG_NONE) {
 		rsk_ring_reg_begin(w, rsk_now_ns(), rsk_stats_self()->registrations);
+		w->asked_bytes = rsk_ring_width_used(rail->r, sid);
 		if (rsk_ring_reg_next(w) < rail->rings_ns)
 			rail->rings_ns = rsk_ring_reg_next(w);
+		if (w->asked_bytes > RSK_SEG_FIRST_RING)
+			rsk_remote_ask_ring(rail, sid);
 	}
 	return w;
 }
 
-/* Applies what the peer has said of its ring, once a stream of ours uses it. */
+/*
+ * Applies what the peer has said of its ring, once a stream of ours uses it. A ring of which more
+ * is used than that, as other rails reach it, is reached indirectly.
+ */
 static void apply(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_reg *w)
 {
+	struct rsk_remote *r = rail->r;
+	bool valid = w->kept_valid && w->kept_bytes >= rsk_ring_width_used(r, sid);
 	int rc;
 
 	if (!w->kept)
 		return;
 	w->kept = false;
 	rsk_pairing_take();
-	rc = rsk_link_reach(rail->r->l, sid);
+	rc = rsk_link_reach(r->l, sid);
 	rsk_pairing_give();
 	if (rc == 0)
 		rc = rsk_rdma_module->set_ctl(rail->rail, sid / RSK_SEG_REACH, w->ctl_rkey);
-	if (rc == 0)
-		act(rail, sid,
-		    rsk_ring_reg_answer(w, w->kept_valid, rsk_stats_self()->registrations),
-		    w->ring_rkey);
+	if (rc < 0)
+		return;
+	/* It is not asked for more at once than the peer could register. */
+	if (w->kept_valid)
+		w->asked_bytes = w->kept_bytes;
+	if (w->kept_valid && w->kept_bytes == RSK_SEG_FIRST_RING)
+		w->first_rkey = w->ring_rkey;
+	if (w->state == RSK_RING_REG_DIRECT && valid && w->kept_bytes > w->direct_bytes)
+		reach_directly(rail, sid, w);
+	else
+		act(rail, sid, w, rsk_ring_reg_answer(w, valid, rsk_stats_self()->registrations));
+	rsk_ring_width_reached(r, sid);
 }
 
 static void see_group(struct rsk_remote_rail *rail, uint32_t sid)
@@ -122,7 +175,7 @@ static void want_ring(struct rsk_remote_rail *rail, uint32_t sid)
 	/* the message that was just relayed is the request */
 	struct rsk_ring_reg *w = begun(rail, sid);
 
-	offer_ring(rail, sid);
+	offer_ring(rail, sid, RSK_SEG_FIRST_RING);
 	if (!w)
 		return;
 	w->ours = true;
@@ -179,9 +232,11 @@ void rsk_remote_on_ring_req(struct rsk_remote *r, const struct rsk_remote_msg *m
 {
 	struct rsk_remote_rail *rail = &r->rail[m->rail];
 
-	if (rail->state == RSK_REMOTE_RAIL_UP && m->sid < rail->ways.n &&
-	    rail->ways.at[m->sid].ours)
-		offer_ring(rail, m->sid);
+	if (rail->state != RSK_REMOTE_RAIL_UP || m->sid >= rail->ways.n ||
+	    !rail->ways.at[m->sid].ours)
+		return;
+	if (!rsk_ring_width_give_back(rail, m->sid, m->ring_bytes))
+		offer_ring(rail, m->sid, m->ring_bytes);
 }
 
 void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m)
@@ -199,6 +254,7 @@ void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	w->kept_valid = m->way == RSK_VERBS_DIRECT;
 	w->ctl_rkey = m->ctl_rkey;
 	w->ring_rkey = m->ring_rkey;
+	w->kept_bytes = m->ring_bytes;
 	if (w->ours)
 		apply(rail, m->sid, w);
 }
@@ -210,8 +266,8 @@ void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns)
 		for (uint32_t i = 0; i < rail->ways.n; i++) {
 			struct rsk_ring_reg *w = &rail->ways.at[i];
 
-			act(rail, i, rsk_ring_reg_tick(w, now_ns, rsk_stats_self()->registrations),
-			    0);
+			act(rail, i, w,
+			    rsk_ring_reg_tick(w, now_ns, rsk_stats_self()->registrations));
 			if (rsk_ring_reg_next(w) < rail->rings_ns)
 				rail->rings_ns = rsk_ring_reg_next(w);
 		}
@@ -220,7 +276,7 @@ void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns)
 		rail->register_ns = UINT64_MAX;
 		for (uint32_t i = 0; i < rail->ways.n; i++)
 			if (rail->ways.at[i].owed) {
-				offer_ring(rail, i);
+				offer_ring(rail, i, RSK_SEG_FIRST_RING);
 				if (rail->ways.at[i].owed)
 					rail->register_ns = now_ns + REGISTER_AGAIN_NS;
 			}

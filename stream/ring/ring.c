@@ -15,6 +15,7 @@ void rsk_ring_tx_init(struct rsk_ring_tx *tx, struct rsk_rail *rail, uint64_t of
 	*tx = (struct rsk_ring_tx){ .rail = rail,
 				    .off = off,
 				    .cells = cells,
+				    .lap_cells = cells,
 				    .next = lap * cells,
 				    .credit = lap * cells,
 				    .told = lap * cells,
@@ -28,7 +29,11 @@ void rsk_ring_rx_init(struct rsk_ring_rx *rx, const uint8_t *base, uint32_t cell
 		      bool sync)
 {
 	*rx = (struct rsk_ring_rx){
-		.base = base, .cells = cells, .next = lap * cells, .sync = sync
+		.base = base,
+		.cells = cells,
+		.lap_cells = cells,
+		.next = lap * cells,
+		.sync = sync,
 	};
 }
 
@@ -39,7 +44,8 @@ static bool cells_ok(uint32_t cells)
 
 bool rsk_ring_tx_validate(const struct rsk_ring_tx *tx)
 {
-	return cells_ok(tx->cells) && tx->rail && tx->credit <= tx->told && tx->told <= tx->next &&
+	return cells_ok(tx->cells) && cells_ok(tx->lap_cells) && tx->lap_cells <= tx->cells &&
+	       tx->rail && tx->credit <= tx->told && tx->told <= tx->next &&
 	       tx->credit <= tx->twice_from && tx->next - tx->credit <= tx->cells &&
 	       tx->data_end <= tx->next &&
 	       tx->off + (uint64_t)tx->cells * RSK_CELL_BYTES <= tx->rail->window_bytes;
@@ -47,7 +53,15 @@ bool rsk_ring_tx_validate(const struct rsk_ring_tx *tx)
 
 bool rsk_ring_rx_validate(const struct rsk_ring_rx *rx)
 {
-	return cells_ok(rx->cells) && rx->base && rx->slots <= rx->next;
+	return cells_ok(rx->cells) && rx->lap_cells <= rx->cells && rx->base &&
+	       rx->slots <= rx->next;
+}
+
+/* Cells without a slot count for nothing where cells stand for bytes. */
+static void skip(struct rsk_ring_tx *tx, uint64_t cells)
+{
+	if (tx->paced_to != UINT64_MAX)
+		tx->paced_to += cells;
 }
 
 /*
@@ -78,12 +92,45 @@ void rsk_ring_tx_restart_if_taken(struct rsk_ring_tx *tx, size_t len)
 	tx->credit = tx->told = tx->next;
 }
 
+void rsk_ring_tx_widen(struct rsk_ring_tx *tx, uint32_t cells)
+{
+	if (cells > tx->lap_cells && cells <= tx->cells)
+		tx->lap_cells = cells;
+}
+
+void rsk_ring_tx_end_lap(struct rsk_ring_tx *tx)
+{
+	uint32_t cell = rsk_ring_cell(tx->cells, tx->next);
+
+	if (tx->lap_cells == tx->cells || cell <= tx->lap_cells - RSK_RING_RESERVE_CELLS)
+		return;
+	tx->left_out_from = tx->next;
+	tx->left_out_to = rsk_ring_next_lap(tx->cells, tx->next);
+	tx->next = tx->credit = tx->told = tx->left_out_to;
+	skip(tx, tx->cells - cell);
+}
+
+/*
+ * A slot of the lap before may be in the way; or this lap must not end yet; or there is room up to
+ * its end, and from the beginning of the next one to the credit.
+ */
+uint64_t rsk_ring_tx_lap_limit(const struct rsk_ring_tx *tx)
+{
+	uint64_t lap = tx->next - rsk_ring_cell(tx->cells, tx->next), end = lap + tx->lap_cells;
+	uint64_t to = tx->credit + tx->cells - RSK_RING_RESERVE_CELLS;
+
+	if (rsk_ring_tx_may_end_lap(tx))
+		return end + (tx->credit - lap) - RSK_RING_RESERVE_CELLS;
+	end -= RSK_RING_RESERVE_CELLS;
+	return to < end ? to : end;
+}
+
 uint32_t rsk_ring_tx_room(const struct rsk_ring_tx *tx)
 {
 	uint64_t n = rsk_ring_tx_free(tx);
-	uint32_t to_end = tx->cells - rsk_ring_cell(tx->cells, tx->next);
+	uint32_t to_end = rsk_ring_tx_to_end(tx);
 
-	if (!n)
+	if (!n || !to_end)
 		return 0;
 	if (n > to_end)
 		n = to_end;
@@ -111,17 +158,27 @@ static uint32_t end_word(uint8_t *at, uint32_t end)
 	return end + pad;
 }
 
+/* Does the slot at the next index, of @cells, end the lap? */
+static bool ends_lap(const struct rsk_ring_tx *tx, uint32_t cells)
+{
+	return tx->lap_cells != tx->cells &&
+	       rsk_ring_cell(tx->cells, tx->next) + cells > tx->lap_cells - RSK_RING_RESERVE_CELLS;
+}
+
 /*
  * Writes the frame of a slot whose payload is already in place, with hash @payload, and puts the
  * slot.
  */
 static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_t *at,
-		       const struct rsk_slot_head *head, uint64_t payload)
+		       struct rsk_slot_head *head, uint64_t payload)
 {
-	uint64_t hash = rsk_hash_slot(key, head, payload);
-	uint32_t end = end_word(at, rsk_slot_bytes(head->len));
+	uint32_t end = end_word(at, rsk_slot_bytes(head->len)), cells = rsk_slot_cells(head->len);
+	uint64_t hash;
 	int rc;
 
+	if (__builtin_expect(ends_lap(tx, cells), 0) && head->kind == RSK_SLOT_DATA)
+		head->kind |= RSK_SLOT_LAST;
+	hash = rsk_hash_slot(key, head, payload);
 	memcpy(at + RSK_SLOT_HEAD_BYTES, &hash, sizeof(hash));
 	memcpy(at + 8, (const uint8_t *)head + 8, RSK_SLOT_HEAD_BYTES - 8);
 	/*
@@ -133,10 +190,16 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 	rc = rsk_put(tx->rail, (uint64_t)(at - tx->rail->window), end);
 	if (rc < 0)
 		return rc;
+	if (__builtin_expect(head->kind & RSK_SLOT_LAST, 0)) {
+		uint32_t extent = rsk_slot_extent(head, tx->cells);
+
+		skip(tx, extent - cells);
+		cells = extent;
+	}
 	if (__builtin_expect(tx->order != NULL, 0) && !rsk_txn_tags_put(tx->order, head))
 		tx->order = NULL;
 	tx->slots++;
-	tx->next += rsk_slot_cells(head->len);
+	tx->next += cells;
 	return 0;
 }
 
@@ -234,6 +297,17 @@ int rsk_ring_put_command(struct rsk_ring_tx *tx, const struct rsk_key *key,
 			   rsk_hash_copy(key, at + rsk_slot_payload_off(head.len), cmd, head.len));
 }
 
+int rsk_ring_put_last(struct rsk_ring_tx *tx, const struct rsk_key *key)
+{
+	struct rsk_slot_head head = { .index = tx->next, .kind = RSK_SLOT_DATA | RSK_SLOT_LAST };
+	uint8_t *at = tx_at(tx, tx->next);
+
+	if (tx->order)
+		head.order = rsk_txn_tags_end(tx->order);
+	return finish_slot(tx, key, at, &head,
+			   rsk_hash_payload(key, at + rsk_slot_payload_off(0), 0));
+}
+
 int rsk_ring_tx_credit(struct rsk_ring_tx *tx, uint64_t credit)
 {
 	if (credit > tx->next)
@@ -299,7 +373,7 @@ int rsk_ring_tx_retransmit(struct rsk_ring_tx *tx, uint64_t from, uint64_t to, u
 			rsk_defer_post(tx->rail);
 		if (lost != RSK_RAILS_NOBODY && index >= from && index < tx->twice_from)
 			tx->twice_from = index;
-		index += rsk_slot_cells(head.len);
+		index += rsk_slot_extent(&head, tx->cells);
 	}
 	return 0;
 }
@@ -309,7 +383,8 @@ uint64_t rsk_ring_tx_after(const struct rsk_ring_tx *tx, uint64_t index)
 	struct rsk_slot_head head;
 
 	memcpy(&head, tx_at(tx, index), sizeof(head));
-	return rsk_slot_fits(&head, tx->cells, index) ? index + rsk_slot_cells(head.len) : index;
+	return rsk_slot_fits(&head, tx->cells, index) ? index + rsk_slot_extent(&head, tx->cells) :
+							index;
 }
 
 /* Checks the hash of a slot whose payload was copied, with hash @payload. */
@@ -356,8 +431,8 @@ ssize_t rsk_ring_tx_read(const struct rsk_ring_tx *tx, const struct rsk_key *key
 		return -EPROTO;
 	if (!copy_checked(key, &head, at, buf))
 		return -EPROTO;
-	*index += rsk_slot_cells(head.len);
-	*kind = head.kind;
+	*index += rsk_slot_extent(&head, tx->cells);
+	*kind = head.kind & (uint16_t)~RSK_SLOT_LAST;
 	return head.len;
 }
 

@@ -44,6 +44,8 @@ struct rsk_ring_tx {
 	struct rsk_rail *rail;
 	uint64_t off;	/* of the ring, in the peer's segment */
 	uint32_t cells; /* a power of two */
+	/* A lap uses cells [0, lap_cells); the slot that reaches its end has RSK_SLOT_LAST. */
+	uint32_t lap_cells;
 	uint32_t restart_step;
 	uint64_t next; /* index of the next slot to compose */
 	/* Cells below this index are known to be free again. */
@@ -73,6 +75,8 @@ struct rsk_ring_tx {
 struct rsk_ring_rx {
 	const uint8_t *base; /* in the own segment */
 	uint32_t cells;
+	/* Cells that the sender uses of a lap, as far as its slots have shown. */
+	uint32_t lap_cells;
 	uint64_t next;	  /* index of the next slot to take */
 	uint64_t slots;	  /* taken so far */
 	uint64_t retries; /* times that a hash was not (yet) right */
@@ -149,16 +153,62 @@ static inline uint64_t rsk_ring_tx_index(const struct rsk_ring_tx *tx, uint64_t 
 	return index == tx->left_out_from ? tx->left_out_to : index;
 }
 
+/*
+ * From now on a lap uses @cells (a power of two, at least RSK_RING_MIN_CELLS) of the ring's cells,
+ * at least as many as before: the rails that are up reach them.
+ */
+void rsk_ring_tx_widen(struct rsk_ring_tx *tx, uint32_t cells);
+
+/* Drained, at the beginning of a promotion: leaves a lap in which there may be no room for data. */
+void rsk_ring_tx_end_lap(struct rsk_ring_tx *tx);
+
 /* Payload bytes that one slot could take now; 0: full (for data; commands use the reserve). */
 uint32_t rsk_ring_tx_room(const struct rsk_ring_tx *tx);
+
+/* Credit at which half of a full ring is free again. */
+static inline uint64_t rsk_ring_tx_half(const struct rsk_ring_tx *tx)
+{
+	uint32_t half = tx->lap_cells / 2;
+
+	if (rsk_ring_cell(tx->cells, tx->next) < half)
+		half += tx->cells - tx->lap_cells;
+	return tx->next - half;
+}
+
+/* May the slot that ends this lap be put? After it there has to be room for a command. */
+static inline bool rsk_ring_tx_may_end_lap(const struct rsk_ring_tx *tx)
+{
+	return tx->credit >= tx->next - rsk_ring_cell(tx->cells, tx->next) + RSK_RING_RESERVE_CELLS;
+}
+
+/* rsk_ring_tx_limit() of a ring of which laps use a part. */
+uint64_t rsk_ring_tx_lap_limit(const struct rsk_ring_tx *tx);
+
+/* The index before which there is room for data, pacing aside, if no cells are skipped. */
+static inline uint64_t rsk_ring_tx_limit(const struct rsk_ring_tx *tx)
+{
+	if (__builtin_expect(tx->lap_cells != tx->cells, 0))
+		return rsk_ring_tx_lap_limit(tx);
+	return tx->credit + tx->cells - RSK_RING_RESERVE_CELLS;
+}
 
 /* Cells that are free for data. */
 static inline uint64_t rsk_ring_tx_free(const struct rsk_ring_tx *tx)
 {
-	uint64_t to = tx->credit + tx->cells - RSK_RING_RESERVE_CELLS;
+	uint64_t to = rsk_ring_tx_limit(tx);
 
 	to = to < tx->paced_to ? to : tx->paced_to;
 	return to > tx->next ? to - tx->next : 0;
+}
+
+/* Cells from the next one on that one slot may take, whether or not they are free. */
+static inline uint32_t rsk_ring_tx_to_end(const struct rsk_ring_tx *tx)
+{
+	uint32_t left = tx->lap_cells - rsk_ring_cell(tx->cells, tx->next);
+
+	if (__builtin_expect(tx->lap_cells != tx->cells, 0) && !rsk_ring_tx_may_end_lap(tx))
+		return left > RSK_RING_RESERVE_CELLS ? left - RSK_RING_RESERVE_CELLS : 0;
+	return left;
 }
 
 /* Is there room for one slot of @len (1 to RSK_SLOT_MAX_PAYLOAD) bytes? */
@@ -166,8 +216,7 @@ static inline bool rsk_ring_tx_fits(const struct rsk_ring_tx *tx, uint32_t len)
 {
 	uint32_t cells = rsk_slot_cells(len);
 
-	return cells <= rsk_ring_tx_free(tx) &&
-	       cells <= tx->cells - rsk_ring_cell(tx->cells, tx->next);
+	return cells <= rsk_ring_tx_free(tx) && cells <= rsk_ring_tx_to_end(tx);
 }
 
 /*
@@ -192,6 +241,12 @@ ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, stru
  */
 ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
 			  size_t max);
+
+/*
+ * Puts a slot of no bytes that ends the lap, in which something was put. The ring is drained.
+ * Returns 0 or -errno.
+ */
+int rsk_ring_put_last(struct rsk_ring_tx *tx, const struct rsk_key *key);
 
 /*
  * Puts a command slot, for which there is reserved room. Returns 0, -ENOBUFS (a second command in
@@ -326,8 +381,9 @@ static inline bool rsk_ring_hides(const struct rsk_ring_rx *rx, struct rsk_slot_
 	const uint64_t *at = rsk_ring_place(rx, rx->next);
 
 	memcpy(&v->head, at, sizeof(v->head));
-	if ((v->head.kind != RSK_SLOT_DATA && v->head.kind != RSK_SLOT_CONTROL) || !v->head.len ||
-	    v->head.index == rx->next || rsk_ring_is_left(rx->cells, rx->next, v->head.index))
+	if ((!rsk_slot_is_data(v->head.kind) && v->head.kind != RSK_SLOT_CONTROL) ||
+	    (!v->head.len && !rsk_slot_is_empty(&v->head)) || v->head.index == rx->next ||
+	    rsk_ring_is_left(rx->cells, rx->next, v->head.index))
 		return false;
 	v->head.index = rx->next;
 	v->at = (const uint8_t *)at;
@@ -356,8 +412,29 @@ bool rsk_ring_copy_split(struct rsk_ring_rx *rx, const struct rsk_key *key,
 			 uint8_t *rest);
 static inline void rsk_ring_consume(struct rsk_ring_rx *rx, const struct rsk_slot_view *v)
 {
-	__atomic_store_n(&rx->next, v->head.index + rsk_slot_cells(v->head.len), __ATOMIC_RELAXED);
+	uint32_t cells = rsk_slot_cells(v->head.len);
+
+	if (__builtin_expect(v->head.kind & RSK_SLOT_LAST, 0)) {
+		rx->lap_cells = rsk_ring_cell(rx->cells, v->head.index) + cells;
+		if (rx->lap_cells < RSK_RING_MIN_CELLS || rsk_slot_is_empty(&v->head))
+			rx->lap_cells = RSK_RING_MIN_CELLS;
+		cells = rsk_slot_extent(&v->head, rx->cells);
+	}
+	__atomic_store_n(&rx->next, v->head.index + cells, __ATOMIC_RELAXED);
 	rx->slots++;
+}
+
+/*
+ * Cells that the sender uses of a lap, of which a part is worth a credit: never more than it does
+ * use. @taken: all slots before that index were taken.
+ */
+static inline uint32_t rsk_ring_lap_cells(struct rsk_ring_rx *rx, uint64_t taken)
+{
+	uint32_t cell = rsk_ring_cell(rx->cells, taken);
+
+	if (__builtin_expect(cell > rx->lap_cells, 0))
+		rx->lap_cells = cell;
+	return rx->lap_cells;
 }
 
 #endif

@@ -38,7 +38,14 @@ struct rsk_ring_reg {
 	bool kept;	  /* an answer that arrived before; the next field is its value */
 	bool kept_valid;
 	uint32_t ctl_rkey, ring_rkey;
-	uint64_t due_ns; /* of the next tick; read it by rsk_ring_reg_next() */
+	/* Of that answer: how much of the ring is registered. */
+	uint32_t kept_bytes;
+	/* Bytes of the peer's ring: asked for; reached directly, 0 unless DIRECT. */
+	uint32_t asked_bytes, direct_bytes;
+	uint32_t first_rkey;  /* of a ring of which only the first bytes are used; 0: not known */
+	uint32_t given_bytes; /* as responder: of our ring, that are registered */
+	uint32_t used_bytes;  /* that the sender's laps use; 0: those of the beginning */
+	uint64_t due_ns;      /* of the next tick; read it by rsk_ring_reg_next() */
 };
 
 #define RSK_RING_REG_TIMEOUT_NS 200000000ull

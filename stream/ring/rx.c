@@ -89,13 +89,14 @@ static void say_req_fallback(struct rsk_rx *rx)
 }
 
 /*
- * The sender continues after slots that it had put into a ring that we had left. Returns 0 or
- * -EPROTO.
+ * The sender continues after slots that it had put into a ring that we had left, or in the next lap
+ * (rsk_ring_tx_end_lap()). Returns 0 or -EPROTO.
  */
 static int jump(struct rsk_rx *rx, uint64_t cells)
 {
-	if (!rx->fallback.jumps || cells < rx->ring.next ||
-	    cells - rx->ring.next > 2 * (uint64_t)rx->ring.cells)
+	if (cells < rx->ring.next || cells - rx->ring.next > 2 * (uint64_t)rx->ring.cells)
+		return -EPROTO;
+	if (!rx->fallback.jumps && cells != rsk_ring_next_lap(rx->ring.cells, rx->ring.next))
 		return -EPROTO;
 	rx->ring.next = rx->credit.sent = cells;
 	rx->counted.to = rx->counted.bytes = rx->whole.to = 0;
@@ -138,6 +139,8 @@ static int see_word(struct rsk_rx *rx, const struct rsk_control_word *m)
 	if (m->cells != rx->ring.next && jump(rx, m->cells) < 0)
 		return -EPROTO;
 	rx->fallback.jumps = rx->fallback.asked = false;
+	if (rx->rail_loss.lap_cells)
+		rx->ring.lap_cells = rx->rail_loss.lap_cells;
 	rx->switch_at.pos = m->pos;
 	rx->switch_at.cell = m->cells;
 	rx->tags.on = false; /* until a slot has a tag, or has overtaken another */

@@ -37,6 +37,12 @@ static inline void rsk_rx_tag(struct rsk_rx *rx, const struct rsk_order_form *fo
 	rx->tags.record = record;
 }
 
+/* Called directly after rsk_rx_init(): the sender's first laps have @cells (rsk_tx_laps()). */
+static inline void rsk_rx_laps(struct rsk_rx *rx, uint32_t cells)
+{
+	rx->ring.lap_cells = rx->rail_loss.lap_cells = cells;
+}
+
 /*
  * Called directly after rsk_rx_init(), instead of setting credit.consumed: credit is published in a
  * mailbox at @at.
@@ -185,7 +191,7 @@ static inline bool rsk_rx_on_fast_path(const struct rsk_rx *rx)
  */
 static inline size_t rsk_rx_round_bytes(const struct rsk_rx *rx)
 {
-	return (size_t)rx->ring.cells * RSK_CELL_BYTES / 2;
+	return (size_t)rx->ring.lap_cells * RSK_CELL_BYTES / 2;
 }
 
 /*
@@ -206,6 +212,12 @@ ssize_t rsk_rx_recv(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst
  */
 ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst);
 ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur *dst, size_t got);
+
+/*
+ * Runs commands at the head of the ring, and takes slots of no bytes there. They take no byte of
+ * the stream, so any caller that checks may run them. Returns 0 or -errno.
+ */
+int rsk_rx_run_commands(struct rsk_rx *rx);
 
 /*
  * Asks the TCP socket whether it reports the stream's end or an error, and keeps that until it is

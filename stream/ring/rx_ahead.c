@@ -54,7 +54,7 @@ static uint64_t look_at(const struct rsk_rx *rx, struct look *l, uint64_t at)
 	if (!rsk_ring_whole(&rx->key, &v))
 		return at + 1;
 	l->seen += rsk_txn_tags_ahead(l->tags, &v.head);
-	return at + rsk_slot_cells(v.head.len);
+	return at + rsk_slot_extent(&v.head, ring.cells);
 }
 
 static bool may_look(const struct look *l)

@@ -25,10 +25,10 @@ static uint64_t scan(const struct rsk_rx *rx, uint64_t *pos, bool *command)
 	 */
 	while (scratch && ring.next - rx->ring.next < 2 * (uint64_t)ring.cells &&
 	       rsk_ring_peek(&ring, &v) && rsk_ring_copy(&ring, &rx->key, &v, scratch)) {
-		if (v.head.kind == RSK_SLOT_DATA && !v.head.len)
+		if (rsk_slot_is_data(v.head.kind) && !v.head.len && !rsk_slot_is_empty(&v.head))
 			break;
 		rsk_ring_consume(&ring, &v);
-		*command = v.head.kind != RSK_SLOT_DATA;
+		*command = !rsk_slot_is_data(v.head.kind);
 		if (*command)
 			break;
 		*pos += v.head.len;

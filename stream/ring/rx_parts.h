@@ -117,12 +117,6 @@ int rsk_rx_see_retransmit(struct rsk_rx *rx, const struct rsk_control_word *m);
 void rsk_rx_say_stay(struct rsk_rx *rx);
 
 /*
- * Runs commands at the head of the ring. They take no byte of the stream, so any caller that checks
- * may run them. Returns 0 or -errno.
- */
-int rsk_rx_run_commands(struct rsk_rx *rx);
-
-/*
  * rsk_rx_recv_ring() without consuming. Returns bytes, or -errno if there are none. *command: what
  * follows them is a command.
  */

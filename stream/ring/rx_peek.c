@@ -32,7 +32,9 @@ static int peek_slot(struct rsk_rx *rx, struct rsk_ring_rx *ring, const struct r
 		rx->ring.bad_looks = ring->bad_looks;
 	if (!whole)
 		return next ? rsk_rx_bad_check(rx) : 0;
-	return v->head.kind == RSK_SLOT_DATA && v->head.len ? 1 : -EPROTO;
+	return (rsk_slot_is_data(v->head.kind) && v->head.len) || rsk_slot_is_empty(&v->head) ?
+		       1 :
+		       -EPROTO;
 }
 
 /* A slot that does not fit @dst goes through a scratch buffer. */
@@ -98,7 +100,7 @@ static bool peek_whole(struct rsk_rx *rx, const struct rsk_ring_rx *ring, struct
 		return true;
 	if (!rsk_ring_whole(&rx->key, v))
 		return ring->next == rx->ring.next && is_stuck(rx);
-	rx->whole.to = v->head.index + rsk_slot_cells(v->head.len);
+	rx->whole.to = v->head.index + rsk_slot_extent(&v->head, ring->cells);
 	return true;
 }
 
@@ -129,7 +131,7 @@ static bool go_ahead(struct rsk_rx *rx, struct rsk_ring_rx *ring, uint64_t *byte
 	struct rsk_slot_view v;
 
 	while (rx->state >= RSK_RX_DRAIN_TCP && within(rx, ring) && peek_whole(rx, ring, &v)) {
-		if (v.head.kind != RSK_SLOT_DATA)
+		if (!rsk_slot_is_data(v.head.kind))
 			return true;
 		*bytes += v.head.len;
 		rsk_ring_consume(ring, &v);

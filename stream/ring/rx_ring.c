@@ -56,13 +56,16 @@ void rsk_rx_publish_consumed(struct rsk_rx *rx)
 
 void rsk_rx_give_credit(struct rsk_rx *rx, bool all)
 {
-	uint64_t free;
+	uint64_t free, below;
+	uint32_t part;
 
 	rsk_rx_publish_consumed(rx);
 	if (rx->fell_back)
 		return;
-	free = rsk_rx_free_below(rx) - rx->credit.sent;
-	if (free >= (all || rx->fin || rx->repair.taken ? 1 : rx->ring.cells / 8) ||
+	below = rsk_rx_free_below(rx);
+	free = below - rx->credit.sent;
+	part = rsk_ring_lap_cells(&rx->ring, below) / 8;
+	if (free >= (all || rx->fin || rx->repair.taken ? 1 : part) ||
 	    (free && rsk_rx_txn_tags(rx) &&
 	     rsk_txn_tags_credit_due(rx->tags.machine, rx->partial.len)))
 		rsk_rx_say(rx, rx->own.word.what, rx->own.word.pos);
@@ -155,7 +158,7 @@ static void drop_partial_if_done(struct rsk_rx *rx)
  */
 static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
-	uint64_t n = v->head.kind == RSK_SLOT_DATA ? v->head.len : 0;
+	uint64_t n = rsk_slot_is_data(v->head.kind) ? v->head.len : 0;
 
 	rx->counted.bytes -= n < rx->counted.bytes ? n : rx->counted.bytes;
 }
@@ -193,9 +196,9 @@ static uint32_t split_at(struct rsk_iovcur *dst, uint32_t len, uint8_t **first)
 }
 
 /*
- * Copies the next slot into the partial slot, or runs a command. What fits in the current run of
- * @dst goes there directly, all but a last part: partial.off bytes. @dst advances. Returns 1: there
- * is a partial slot; 0: nothing; 2: a command was run; -errno.
+ * Copies the next slot into the partial slot, or runs a command, or takes an empty slot. What fits
+ * in the current run of @dst goes there directly, all but a last part: partial.off bytes. @dst
+ * advances. Returns 1: there is a partial slot; 0: nothing; 2: one of the others was; -errno.
  */
 static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct rsk_iovcur *dst)
 {
@@ -213,6 +216,15 @@ static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct
 			return -EPROTO;
 		return run_command(rx, &cmd) < 0 ? -EPROTO : 2;
 	}
+	if (rsk_slot_is_empty(&v->head)) {
+		if (!rsk_ring_copy(&rx->ring, &rx->key, v, command))
+			return rsk_rx_bad_check(rx);
+		if (consume(rx, v) < 0)
+			return -EPROTO;
+		/* The sender waits for that, to give back what it does not use. */
+		rsk_rx_give_credit(rx, true);
+		return 2;
+	}
 	if (!rx->partial.bytes)
 		rx->partial.bytes = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
 	if (!rx->partial.bytes)
@@ -224,7 +236,7 @@ static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct
 		rsk_rx_free_partial(rx);
 		return rsk_rx_bad_check(rx);
 	}
-	if (v->head.kind != RSK_SLOT_DATA || !v->head.len || consume(rx, v) < 0)
+	if (!rsk_slot_is_data(v->head.kind) || !v->head.len || consume(rx, v) < 0)
 		return -EPROTO;
 	if (split)
 		rsk_iovcur_advance(dst, split);
@@ -243,7 +255,7 @@ int rsk_rx_run_commands(struct rsk_rx *rx)
 
 	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->partial.len &&
 	       !rsk_rx_is_quiesced(rx) && rsk_rx_peek(rx, &rx->ring, &v) &&
-	       v.head.kind == RSK_SLOT_CONTROL)
+	       (v.head.kind == RSK_SLOT_CONTROL || rsk_slot_is_empty(&v.head)))
 		rc = keep_partial(rx, &v, NULL);
 	if (rx->state != RSK_RX_ONRING || rx->fin)
 		rsk_rx_give_credit(rx, true);
@@ -289,7 +301,7 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 		if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_rx_peek(rx, &rx->ring, &v))
 			break;
 		/* Directly to the destination, if the payload fits there in one run. */
-		if (v.head.kind == RSK_SLOT_DATA && v.head.len &&
+		if (rsk_slot_is_data(v.head.kind) && v.head.len &&
 		    rsk_iovcur_run(dst, &p) >= v.head.len) {
 			if (!rsk_touch_writes(p, v.head.len)) {
 				rc = -EFAULT;
@@ -333,6 +345,8 @@ static void renew(struct rsk_rx *rx)
 	rsk_rx_free_partial(rx);
 	rsk_ring_rx_init(&rx->ring, rx->ring.base, rx->ring.cells, rsk_ring_first_lap(seed),
 			 rx->ring.sync);
+	if (rx->rail_loss.lap_cells)
+		rx->ring.lap_cells = rx->rail_loss.lap_cells;
 	rsk_key_init(&rx->key, seed);
 	if (rx->credit.mailbox.at)
 		rsk_rx_publish_at(rx, rx->credit.mailbox.at, rx->credit.mailbox.bytes);

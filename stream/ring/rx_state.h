@@ -132,6 +132,8 @@ struct rsk_rx {
 		 * bytes were found here, UINT64_MAX: it does not matter.
 		 */
 		uint64_t owed_to;
+		/* Cells of the sender's first laps (rsk_rx_laps()) over another rail; 0: all. */
+		uint32_t lap_cells;
 		uint8_t owed; /* enum rsk_rx_owed */
 		/*
 		 * No command of the sender was found in that ring, and it has not reported yet

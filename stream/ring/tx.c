@@ -15,6 +15,37 @@ void rsk_tx_init(struct rsk_tx *tx, struct rsk_rail *rail, uint64_t ring_off, ui
 	rsk_key_init(&tx->key, key_seed);
 }
 
+void rsk_tx_laps(struct rsk_tx *tx, uint32_t cells)
+{
+	tx->ring.lap_cells = tx->rail_loss.lap_cells = cells;
+}
+
+/*
+ * A receiver that has seen wide laps gives credit for large parts of them, and would for a narrow
+ * lap in vain. It learns by the slot of no bytes that they become narrow, or as a promotion begins.
+ */
+static bool told_narrow(struct rsk_tx *tx)
+{
+	if (tx->state == RSK_TX_TCP || tx->lap_ended == tx->ring.next)
+		return true;
+	if (rsk_ring_tx_may_end_lap(&tx->ring) && rsk_ring_put_last(&tx->ring, &tx->key) == 0)
+		tx->lap_ended = tx->ring.next;
+	return false;
+}
+
+bool rsk_tx_narrow(struct rsk_tx *tx)
+{
+	uint32_t cells = tx->rail_loss.lap_cells;
+
+	if (!cells || tx->ring.lap_cells <= cells)
+		return cells;
+	if ((tx->state != RSK_TX_TCP && tx->state != RSK_TX_ONRING) || tx->rail_loss.ring_over ||
+	    tx->ring.credit != tx->ring.next || !told_narrow(tx))
+		return false;
+	tx->ring.lap_cells = cells;
+	return true;
+}
+
 void rsk_tx_fini(struct rsk_tx *tx)
 {
 	rsk_arena_free(tx->resend.scratch);
@@ -130,6 +161,7 @@ static int try_switch(struct rsk_tx *tx, struct rsk_tcp *c)
 		rsk_tx_fall_back(tx, c);
 		return 0;
 	}
+	rsk_ring_tx_end_lap(&tx->ring);
 	tx->pos = tcp_pos + tx->ring_bytes;
 	tx->start.pos = tx->read_pos = tx->pos;
 	tx->start.cell = tx->ring.next;
@@ -176,6 +208,8 @@ static void renew(struct rsk_tx *tx)
 	rsk_ring_tx_init(&tx->ring, tx->ring.rail, tx->ring.off, tx->ring.cells,
 			 rsk_ring_first_lap(seed));
 	tx->ring.slots = former.slots;
+	if (tx->rail_loss.lap_cells)
+		tx->ring.lap_cells = tx->rail_loss.lap_cells;
 	rsk_tx_pace_moved(tx, &former);
 	rsk_key_init(&tx->key, seed);
 	/*

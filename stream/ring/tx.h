@@ -92,8 +92,6 @@ struct rsk_tx {
 		const struct rsk_control_word *at; /* in our segment; borrowed */
 		uint64_t seen;			   /* hash of the newest one accepted */
 	} answer;
-	/* rsk_promotion_end(); NULL: the receiver never pauses. */
-	_Atomic(uint64_t) *ended;
 
 	uint8_t state;	     /* enum rsk_tx_state */
 	uint8_t answered;    /* enum rsk_tx_answered */
@@ -117,6 +115,9 @@ struct rsk_tx {
 	/* The position that the receiver had reached in this promotion, as far as is known. */
 	uint64_t read_pos;
 	uint64_t moved_tcp_pos; /* the kernel's count at the fallback */
+	uint64_t lap_ended;	/* index after the newest slot of no bytes */
+	/* rsk_promotion_end(); NULL: the receiver never pauses. */
+	_Atomic(uint64_t) *ended;
 	/* The receiver's requests to put a slot again: tx_repair.c. */
 	struct {
 		uint64_t index; /* of the slot; valid while @due */
@@ -145,6 +146,8 @@ struct rsk_tx {
 		 * none.
 		 */
 		uint64_t renew_seed;
+		/* Cells of a lap (rsk_tx_laps()) over another rail; 0: all. */
+		uint32_t lap_cells;
 		/* The rail broke since the ring began: nothing is put there any more. */
 		bool ring_over;
 	} rail_loss;
@@ -156,8 +159,8 @@ struct rsk_tx {
 	/* Of pacing (rsk_tx_pace()); valid while bps is not 0. */
 	struct {
 		uint64_t bps;
-		/* At that time data could be put up to that index. */
-		uint64_t base_ns, base;
+		/* Cells that were added since that time. */
+		uint64_t base_ns, added;
 	} pace;
 	/* Of the transaction tags. */
 	struct {
@@ -314,6 +317,19 @@ bool rsk_tx_secure(struct rsk_tx *tx);
 uint64_t rsk_tx_under_way(const struct rsk_tx *tx);
 
 /*
+ * Called directly after rsk_tx_init(): a lap uses @cells of the ring's cells (rsk_ring_tx_widen()),
+ * also after rsk_tx_renew().
+ */
+void rsk_tx_laps(struct rsk_tx *tx, uint32_t cells);
+
+/*
+ * rsk_tx_narrow - goes back to the laps that rsk_tx_laps() has set, while nothing is unread. True:
+ * from now on nothing is put beyond them. False: not yet; call it again when the receiver has taken
+ * a slot of no bytes, or when something was sent. Either way, the caller notifies the receiver.
+ */
+bool rsk_tx_narrow(struct rsk_tx *tx);
+
+/*
  * rsk_tx_set_rate - from now on the ring takes at most @bps bits per second (0: any number): a
  * token bucket whose tokens are cells, frames included, and that holds a tenth of a second's.
  * Between calls of rsk_tx_pace() nothing is added; it returns whether there is more room than
@@ -324,7 +340,7 @@ void rsk_tx_set_rate(struct rsk_tx *tx, uint64_t bps, uint64_t now_ns);
 bool rsk_tx_pace(struct rsk_tx *tx, uint64_t now_ns);
 static inline bool rsk_tx_paced(const struct rsk_tx *tx)
 {
-	return tx->ring.paced_to < tx->ring.credit + tx->ring.cells - RSK_RING_RESERVE_CELLS;
+	return tx->ring.paced_to < rsk_ring_tx_limit(&tx->ring);
 }
 
 /* On the ring: has the receiver read from it, and therefore all bytes before it? */

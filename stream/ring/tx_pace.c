@@ -17,7 +17,7 @@ static uint64_t cells_in(uint64_t bps, uint64_t ns)
 static uint64_t burst(const struct rsk_tx *tx)
 {
 	uint64_t cells = cells_in(tx->pace.bps, BURST_NS);
-	uint64_t most = tx->ring.cells - RSK_RING_RESERVE_CELLS;
+	uint64_t most = tx->ring.lap_cells - RSK_RING_RESERVE_CELLS;
 
 	if (cells < BURST_LEAST_CELLS)
 		cells = BURST_LEAST_CELLS;
@@ -26,7 +26,7 @@ static uint64_t burst(const struct rsk_tx *tx)
 
 uint64_t rsk_tx_low(const struct rsk_tx *tx)
 {
-	uint64_t low = tx->ring.cells / 4;
+	uint64_t low = tx->ring.lap_cells / 4;
 
 	return tx->pace.bps && burst(tx) / 2 < low ? burst(tx) / 2 : low;
 }
@@ -35,21 +35,24 @@ void rsk_tx_set_rate(struct rsk_tx *tx, uint64_t bps, uint64_t now_ns)
 {
 	tx->pace.bps = bps;
 	tx->pace.base_ns = now_ns;
-	tx->pace.base = tx->ring.paced_to = bps ? tx->ring.next + burst(tx) : UINT64_MAX;
+	tx->pace.added = 0;
+	tx->ring.paced_to = bps ? tx->ring.next + burst(tx) : UINT64_MAX;
 }
 
 bool rsk_tx_pace(struct rsk_tx *tx, uint64_t now_ns)
 {
-	uint64_t most, to, had = rsk_ring_tx_free(&tx->ring);
+	uint64_t most, to, added, had = rsk_ring_tx_free(&tx->ring);
 
 	if (!tx->pace.bps || now_ns <= tx->pace.base_ns)
 		return false;
 	most = tx->ring.next + burst(tx);
-	to = tx->pace.base + cells_in(tx->pace.bps, now_ns - tx->pace.base_ns);
+	added = cells_in(tx->pace.bps, now_ns - tx->pace.base_ns);
+	to = tx->ring.paced_to + added - tx->pace.added;
+	tx->pace.added = added;
 	/* A full bucket takes no more: the time counts from here. */
 	if (to > most) {
 		to = most;
-		tx->pace.base = most;
+		tx->pace.added = 0;
 		tx->pace.base_ns = now_ns;
 	}
 	if (to > tx->ring.paced_to)
@@ -59,10 +62,6 @@ bool rsk_tx_pace(struct rsk_tx *tx, uint64_t now_ns)
 
 void rsk_tx_pace_moved(struct rsk_tx *tx, const struct rsk_ring_tx *from)
 {
-	uint64_t by = tx->ring.next - from->next;
-
-	if (!tx->pace.bps)
-		return;
-	tx->pace.base += by;
-	tx->ring.paced_to = from->paced_to + by;
+	if (tx->pace.bps)
+		tx->ring.paced_to = from->paced_to + (tx->ring.next - from->next);
 }

@@ -72,7 +72,7 @@ static int load_resend(struct rsk_tx *tx, bool first, uint64_t first_pos)
 				     tx->resend.scratch);
 		if (n < 0)
 			return (int)n;
-	} while (kind != RSK_SLOT_DATA);
+	} while (kind != RSK_SLOT_DATA || !n);
 	tx->resend.len = (uint32_t)n;
 	tx->resend.off = 0;
 	if (first) {
@@ -89,8 +89,8 @@ static int load_resend(struct rsk_tx *tx, bool first, uint64_t first_pos)
 			memcpy(&h, p, sizeof(h));
 			if (h.index != at || h.len > RSK_SLOT_MAX_PAYLOAD)
 				return -EPROTO;
-			after += h.kind == RSK_SLOT_DATA ? h.len : 0;
-			at += rsk_slot_cells(h.len);
+			after += rsk_slot_is_data(h.kind) ? h.len : 0;
+			at += rsk_slot_extent(&h, tx->ring.cells);
 		}
 		if (after + (uint64_t)n > tx->pos || tx->pos - after - (uint64_t)n > first_pos ||
 		    first_pos - (tx->pos - after - (uint64_t)n) > (uint64_t)n)

@@ -44,7 +44,7 @@ int rsk_txn_tags_next(struct rsk_order_tx *tx, struct rsk_rail *rail)
 
 bool rsk_txn_tags_put(struct rsk_order_tx *tx, const struct rsk_slot_head *head)
 {
-	uint32_t cells = rsk_slot_cells(head->len);
+	uint32_t cells = rsk_slot_extent(head, tx->cells);
 
 	if (!head->order)
 		return rsk_order_tx_put_other(tx, head->index, cells) == 0;
@@ -74,7 +74,7 @@ bool rsk_txn_tags_rx_begin(struct rsk_txn_tags_rx **tags, const struct rsk_order
 
 static int see(struct rsk_order_rx *rx, const struct rsk_slot_head *head)
 {
-	uint32_t cells = rsk_slot_cells(head->len);
+	uint32_t cells = rsk_slot_extent(head, rx->cells);
 	struct rsk_order_seen seen;
 
 	if (!head->order)
@@ -85,19 +85,19 @@ static int see(struct rsk_order_rx *rx, const struct rsk_slot_head *head)
 int rsk_txn_tags_take(struct rsk_txn_tags_rx *tags, const struct rsk_slot_head *head)
 {
 	struct rsk_order_rx *rx = &tags->order;
+	uint32_t cells = rsk_slot_extent(head, rx->cells);
 	int rc;
 
 	/*
 	 * The common case: in order, with nothing seen ahead (one rail, or a command; or a packet).
 	 */
-	if (head->order ?
-		    rsk_order_rx_next(rx, head->order, head->index, rsk_slot_cells(head->len)) :
-		    rsk_order_rx_pass(rx, head->index, rsk_slot_cells(head->len)))
+	if (head->order ? rsk_order_rx_next(rx, head->order, head->index, cells) :
+			  rsk_order_rx_pass(rx, head->index, cells))
 		return 0;
 	rc = see(rx, head);
 	if (rc < 0 && rc != -EALREADY)
 		return -EPROTO;
-	if (rsk_order_rx_take(rx, head->index + rsk_slot_cells(head->len)) < 0)
+	if (rsk_order_rx_take(rx, head->index + cells) < 0)
 		return -EPROTO;
 	if (rx->top == rx->base && tags->ahead.gap.transactions)
 		rsk_txn_tags_close_gap(tags);

@@ -281,6 +281,14 @@ struct rsk_stream {
 		uint64_t repropose_work; /* no proposal before this amount of work */
 		uint32_t fallbacks;
 	} full;
+	/* Of a ring that may become wider: ring_width.h; tx_lock. */
+	struct {
+		uint32_t wants;	    /* bytes of the ring; 0: no more than it has */
+		uint64_t since_pos; /* position at which it became as wide as it is */
+		uint64_t again_ns;  /* the peer is not asked before */
+		uint64_t rest_pos;  /* position when it was looked at last */
+		bool asks;	    /* the receiver's credit is to be looked up */
+	} wide;
 	/* The pairing lock. */
 	struct rsk_qos qos; /* as rsockd has told */
 	int qos_priority;   /* SO_PRIORITY as it has left it; another value is the program's */

@@ -36,13 +36,15 @@ enum io {
 };
 
 /* One order to move bytes. UINT64_MAX: send without end, or receive until EOF. */
+#define FLOW_CHUNK_MOST (1u << 20)
+
 struct flow {
 	struct conn *conn;
 	struct progress *progress;
 	enum io io;
 	uint64_t tx_bytes;
 	uint64_t rx_bytes;
-	uint64_t chunk_bytes; /* sizes of calls are drawn from 1 to this */
+	uint64_t chunk_bytes; /* sizes of calls are drawn from 1 to this; at most FLOW_CHUNK_MOST */
 	bool fin;	      /* shutdown(SHUT_WR) after the last byte */
 	uint32_t pause_us;    /* after each recv */
 	const char *tx_end;   /* "done", "none" or the name of an errno */

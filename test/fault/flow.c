@@ -15,7 +15,6 @@
 
 #include "ctl.h"
 
-#define BUF_BYTES (1u << 20)
 #define COOKIE 0x1234567890abcdefu /* the data that epoll must return */
 
 /* State of one direction; a thread of its own may run it. */
@@ -38,7 +37,7 @@ const char *errno_name(int error)
 static void half_init(struct half *half, struct flow *flow, uint64_t bytes, uint64_t random)
 {
 	*half = (struct half){ .flow = flow, .left_bytes = bytes, .random = random, .open = true };
-	half->buf = malloc(BUF_BYTES);
+	half->buf = malloc(FLOW_CHUNK_MOST);
 	if (!half->buf)
 		abort();
 }

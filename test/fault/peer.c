@@ -217,6 +217,8 @@ static void do_flow(char *args)
 	flow.tx_bytes = amount(&rest);
 	flow.rx_bytes = amount(&rest);
 	flow.chunk_bytes = amount(&rest);
+	if (flow.chunk_bytes > FLOW_CHUNK_MOST)
+		die("flow: more bytes in a call than it has room for");
 	flow.fin = amount(&rest);
 	flow.pause_us = *rest ? (uint32_t)amount(&rest) : 0;
 	flow_run(&flow);

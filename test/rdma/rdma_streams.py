@@ -354,6 +354,34 @@ def second_stream(t):
         peer.finish()
 
 
+@case(400)
+def wide_and_narrow(t):
+    """A ring through which much flows becomes wide, at both ends; at rest what is registered is as
+    little as before. And again.
+    """
+    guests = hosts(t)
+    server, client, port = pair(t)
+    earn(t, client, server, port)
+
+    def bytes_of():
+        return [registered(guest)[2] for guest in guests]
+    time.sleep(12)  # what its first bytes have made wide is narrow again
+    had = bytes_of()
+    t.check(max(had) < MIB, f"bytes registered for one stream: {had}")
+    for _ in range(2):
+        def flows():
+            both_ways(client, server, 4 * MIB, 4 * MIB, chunk=65536)
+            return all(now - before >= 2 * MIB for now, before in zip(bytes_of(), had))
+        guests[0].until(flows, 100, "its rings to become wide")
+        guests[0].until(lambda: bytes_of() == had, 60,
+                        f"{had} bytes to be registered, as before, of {bytes_of()}")
+        turns(client, server, 100, 20)
+    for record in ends(t, port):
+        t.equal((record["tx"], record["rx"]), ("ring", "ring"), said([record]))
+    client.finish()
+    server.finish()
+
+
 @case(300)
 def ipv6(t):
     """The same over IPv6; and a link that the other guest's process initiates."""

@@ -79,6 +79,11 @@ static void way_init(struct duplex *d, uint32_t i)
 	rsk_rx_init(&w->rx, d->rail[!i], d->segment[!i] + RING_OFF, d->config->cells, RX_WORD_OFF,
 		    (const struct rsk_control_word *)(const void *)(d->segment[!i] + TX_WORD_OFF),
 		    key);
+	if (d->config->lap_cells) {
+		rsk_tx_laps(&w->tx, d->config->lap_cells);
+		rsk_rx_laps(&w->rx, d->config->lap_cells);
+	}
+	w->widest = w->tx.ring.lap_cells;
 	w->first_lap = rsk_ring_first_lap(key);
 	if (d->config->rails)
 		duplex_txn_tags_init(w);
@@ -96,11 +101,25 @@ static void way_init(struct duplex *d, uint32_t i)
 static void step(struct duplex *d)
 {
 	struct way *w = &d->way[below(d, 2)];
+	const struct rsk_ring_tx *ring = &w->tx.ring;
+	uint64_t before = ring->next;
 
+	if (d->config->lap_cells && below(d, 200) == 0 && ring->lap_cells < ring->cells) {
+		rsk_ring_tx_widen(&w->tx.ring, 2 * ring->lap_cells);
+		d->sums->wider++;
+	} else if (d->config->lap_cells && below(d, 40) == 0 &&
+		   ring->lap_cells > d->config->lap_cells) {
+		d->sums->narrower += rsk_tx_narrow(&w->tx);
+		CHECK(d, rsk_tx_validate(&w->tx), "tx after rsk_tx_narrow()");
+	}
 	if (chance(d, 50))
 		duplex_act_tx(w);
 	else
 		duplex_act_rx(w);
+	if (ring->lap_cells > w->widest)
+		w->widest = ring->lap_cells;
+	if (ring->lap_cells < ring->cells && ring->next > before)
+		d->sums->last_slots += ring->next / ring->cells - before / ring->cells;
 	CHECK(d, w->owes == (rsk_tx_retransmits(&w->tx) && w->tx.resend.pos < w->tx.pos),
 	      "the TCP socket %s bytes to be repeated, tx %d",
 	      w->owes ? "waits for" : "knows of no", w->tx.state);
@@ -155,6 +174,17 @@ static void come_back(struct duplex *d)
 	}
 }
 
+/* Nothing was ever composed where no lap has reached. */
+static void check_laps(struct duplex *d, const struct way *w)
+{
+	const struct rsk_ring_tx *ring = &w->tx.ring;
+	const uint8_t *at = ring->rail->window + ring->off;
+
+	for (size_t i = (size_t)w->widest * RSK_CELL_BYTES;
+	     i < (size_t)ring->cells * RSK_CELL_BYTES; i++)
+		CHECK(d, !at[i], "byte %zu of a ring of which %u cells are used", i, w->widest);
+}
+
 static void sum_up(struct duplex *d)
 {
 	struct duplex_sums *s = d->sums;
@@ -163,6 +193,7 @@ static void sum_up(struct duplex *d)
 		struct way *w = &d->way[i];
 
 		s->bytes += w->received;
+		check_laps(d, w);
 		s->ring_bytes += w->rx.ring_bytes;
 		s->slots += w->tx.ring.slots;
 		/* The ring of another rail starts at another lap. */

@@ -23,6 +23,8 @@ struct duplex_config {
 	uint64_t seed;
 	uint32_t steps;
 	uint32_t cells;
+	/* laps begin with so many cells, and become wider (not on shm); 0: all */
+	uint32_t lap_cells;
 	uint32_t fifo_bytes; /* room of the TCP socket, each way */
 	bool interleave;     /* the other end acts inside our calls on the TCP socket */
 	bool leave;	     /* receivers may fall back */
@@ -64,6 +66,8 @@ struct duplex_sums {
 	uint64_t harmed, harm_ends;
 	/* promotions that receivers ended; pauses repeated since the sender ended one first */
 	uint64_t pauses, paused_again;
+	/* laps that ended before the ring did; how often laps became wider, narrower */
+	uint64_t last_slots, wider, narrower;
 };
 
 /* One run from the start to the end of stream at both ends; asserts all along. */

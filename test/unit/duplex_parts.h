@@ -52,7 +52,8 @@ struct way {
 	_Atomic(uint64_t) taken;
 	_Atomic(uint64_t) promotion_end;
 	uint64_t first_lap;
-	bool off[2]; /* operator request: at the sender, at the receiver */
+	uint32_t widest; /* cells that the laps have used at the most */
+	bool off[2];	 /* operator request: at the sender, at the receiver */
 	/* of @looks: the credit that the sender's progress thread has looked up */
 	struct rsk_key looked_key;
 	struct rsk_mailbox_reader looks;

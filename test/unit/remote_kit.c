@@ -173,7 +173,7 @@ static int reg_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey)
 	return 0;
 }
 
-static int reg_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t *rkey)
+static int reg_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes, uint32_t *rkey)
 {
 	kit_fabric.rings++;
 	*rkey = 2;
@@ -185,9 +185,20 @@ static int set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey)
 	return 0;
 }
 
-static int set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way, uint32_t rkey)
+static int set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way, uint32_t rkey,
+		    uint32_t bytes)
 {
-	return 0;
+	return way;
+}
+
+static void narrow_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes)
+{
+	kit_fabric.narrowed++;
+}
+
+static int narrow_window(struct rsk_verbs_rail *r, uint32_t sid, uint32_t rkey, uint32_t bytes)
+{
+	return kit_fabric.narrows;
 }
 
 static int poll_nothing(struct rsk_verbs *v, bool events)
@@ -222,6 +233,8 @@ static const struct rsk_verbs_module module = {
 	.reg_ring = reg_ring,
 	.set_ctl = set_ctl,
 	.set_ring = set_ring,
+	.narrow_ring = narrow_ring,
+	.narrow_window = narrow_window,
 };
 
 struct rsk_verbs_device_addr kit_candidate(uint8_t network, uint8_t host, uint16_t device)
@@ -265,7 +278,7 @@ void kit_link(struct kit *k, bool initiator)
 	r->target.to = kit_candidate(0, 2, 0).addr;
 	r->l = rsk_link_new(initiator);
 	cr_assert_eq(rsk_link_hear(r->l, rsk_rdma->news_fd), 0);
-	fd = rsk_shm_create(&r->l->seg, RSK_SEG_MIN_RING);
+	fd = rsk_shm_create(&r->l->seg, 1u << 20);
 	cr_assert_geq(fd, 0);
 	close(fd);
 	cr_assert_eq(rsk_shm_mirror(&r->l->seg, &r->l->seg.own), 0);

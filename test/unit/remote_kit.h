@@ -34,9 +34,11 @@ extern struct kit_fabric {
 	void *dst;
 	size_t len;
 	uint64_t off, token;
-	bool landed;	/* the next poll reports it */
-	int registers;	/* result of registering a ring: 0 or -errno */
-	uint32_t rings; /* attempts to register one */
+	bool landed;	   /* the next poll reports it */
+	int registers;	   /* result of registering a ring: 0 or -errno */
+	uint32_t rings;	   /* attempts to register one */
+	int narrows;	   /* result of giving a window's registrations back */
+	uint32_t narrowed; /* times that registrations of our ring were given back */
 } kit_fabric;
 
 /*

@@ -189,7 +189,9 @@ static int requests_for(uint32_t sid)
 
 Test(remote_gets, a_ring_is_asked_for_again_while_it_is_indirect)
 {
-	struct rsk_remote_msg invalid = { .type = RSK_REMOTE_RING, .way = RSK_VERBS_INDIRECT };
+	struct rsk_remote_msg invalid = { .type = RSK_REMOTE_RING,
+					  .way = RSK_VERBS_INDIRECT,
+					  .ring_bytes = RSK_SEG_FIRST_RING };
 
 	set();
 	at = kit_stream(&k, false);

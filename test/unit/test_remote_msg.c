@@ -28,6 +28,7 @@ static struct rsk_remote_msg good(uint32_t type)
 		.end = { .segment = 4096, .indirect = 8192, .indirect_rkey = 7 },
 		.link = { .type = RSK_LINK_PAIR },
 		.link_bytes = sizeof(m.link),
+		.ring_bytes = RSK_SEG_FIRST_RING,
 		.order = { .kind = RSK_ORDER_WRAPPING, .bits = 13, .every = 1 },
 	};
 
@@ -188,6 +189,22 @@ Test(remote_msg, one_of_several)
 	}
 	refused(WITH(good(RSK_REMOTE_RING), rail, RSK_RAILS_MOST), "a rail too many");
 	refused(WITH(good(RSK_REMOTE_RING_REQ), rail, RSK_RAILS_MOST), "a rail too many");
+}
+
+Test(remote_msg, widths)
+{
+	static const uint32_t types[] = { RSK_REMOTE_RING, RSK_REMOTE_RING_REQ };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct rsk_remote_msg m = good(types[i]);
+
+		accepted(WITH(m, ring_bytes, RSK_SEG_MAX_RING), "all of the largest ring");
+		refused(WITH(m, ring_bytes, 0), "nothing of a ring");
+		refused(WITH(m, ring_bytes, RSK_SEG_FIRST_RING / 2),
+			"less than a ring begins with");
+		refused(WITH(m, ring_bytes, 3 * RSK_SEG_FIRST_RING), "no power of two");
+		refused(WITH(m, ring_bytes, 2 * RSK_SEG_MAX_RING), "more than a ring has");
+	}
 }
 
 Test(remote_msg, gaps)

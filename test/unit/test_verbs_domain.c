@@ -52,7 +52,7 @@ static void keys_of(struct kit_rail *o, struct ibv_mr *key[static 3])
 
 	cr_assert_eq(rsk_rail_end(o->r, &end), 0);
 	cr_assert_eq(rsk_mr_ctl(o->r, 0, &ctl), 0);
-	cr_assert_eq(rsk_mr_ring(o->r, 0, &ring), 0);
+	cr_assert_eq(rsk_mr_ring(o->r, 0, o->r->seg->own.ring_bytes, &ring), 0);
 	memset(key, 0, 3 * sizeof(*key)); /* NOLINT(bugprone-sizeof-expression): pointers */
 	for (int i = 0; i < DEVICE_OBJECTS; i++) {
 		if (device_mrs[i] && device_mrs[i]->rkey == end.indirect_rkey)

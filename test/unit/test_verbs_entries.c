@@ -65,7 +65,7 @@ Test(verbs_entries, of_a_ring_that_nobody_has_asked_for)
 	cr_assert(is_placed(1, 128, 7) && is_placed(0, 128, 0));
 	cr_assert_eq(rail.news_of, 1, "its stream is told");
 	/* Its registration changes nothing for what still comes that way. */
-	cr_assert_eq(rsk_mr_ring(rail.r, 1, &rkey), 0);
+	cr_assert_eq(rsk_mr_ring(rail.r, 1, rail.r->seg->own.ring_bytes, &rkey), 0);
 	peer_puts(1, 512, 8);
 	cr_assert(is_placed(1, 512, 8) && is_placed(1, 128, 7));
 	cr_assert_eq(atomic_load(&rail.r->in_avail), 0);

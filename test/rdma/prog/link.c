@@ -187,7 +187,8 @@ static void get_keys(struct pair_link *l, struct pair_keys *k)
 			PAIR_FAIL("reg_ctl %u", g);
 	for (uint32_t i = 0; i < plan->streams; i++) {
 		k->way[i] = RSK_VERBS_INDIRECT;
-		if (plan->way != 'i' && m->reg_ring(l->rail, i, &k->ring[i]) == 0)
+		if (plan->way != 'i' &&
+		    m->reg_ring(l->rail, i, l->seg.own.ring_bytes, &k->ring[i]) == 0)
 			k->way[i] = plan->way == 's' ? RSK_VERBS_INDIRECT : RSK_VERBS_DIRECT;
 	}
 }
@@ -203,7 +204,8 @@ static void set_keys(struct pair_link *l, const struct pair_keys *k)
 		if (m->set_ctl(l->rail, g, k->ctl[g]))
 			PAIR_FAIL("set_ctl %u", g);
 	for (uint32_t i = 0; i < plan->streams; i++) {
-		int way = m->set_ring(l->rail, i, (enum rsk_verbs_way)k->way[i], k->ring[i]);
+		int way = m->set_ring(l->rail, i, (enum rsk_verbs_way)k->way[i], k->ring[i],
+				      l->seg.peer.ring_bytes);
 
 		/*
 		 * The module may choose the indirect way: the window's ring could not be

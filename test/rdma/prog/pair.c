@@ -54,8 +54,8 @@ static void switch_ways(struct pair_link *l, uint32_t turn)
 	for (uint32_t i = 0; i < l->p->plan.streams; i++) {
 		enum rsk_verbs_way way = (turn + i) % 3 ? RSK_VERBS_DIRECT : RSK_VERBS_INDIRECT;
 
-		if (pair_theirs.ring[i] &&
-		    l->p->m->set_ring(l->rail, i, way, pair_theirs.ring[i]) < 0)
+		if (pair_theirs.ring[i] && l->p->m->set_ring(l->rail, i, way, pair_theirs.ring[i],
+							     l->seg.peer.ring_bytes) < 0)
 			PAIR_FAIL("set_ring while in use");
 	}
 }
@@ -116,7 +116,8 @@ static void rkey(struct pair *p, const struct rsk_verbs_addr *from)
 		pair_bring_up(&p->link[i], from);
 	if (!p->server)
 		for (uint32_t i = 0; i < p->plan.streams; i++)
-			p->m->set_ring(p->link[0].rail, i, RSK_VERBS_DIRECT, 0x12345678);
+			p->m->set_ring(p->link[0].rail, i, RSK_VERBS_DIRECT, 0x12345678,
+				       p->link[0].seg.peer.ring_bytes);
 	pair_rendezvous(p, 'k');
 	run_flows(p, 2);
 	check_all_arrived(&p->link[1]);

@@ -134,14 +134,14 @@ static int set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey)
 	return rc;
 }
 
-static int set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way, uint32_t rkey)
+static int set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way, uint32_t rkey,
+		    uint32_t bytes)
 {
-	int rc = real->set_ring(r, sid, way, rkey);
+	int rc = real->set_ring(r, sid, way, rkey, bytes);
 
 	if (way == RSK_VERBS_DIRECT)
 		says("ring %" PRIx64 " %x %x\n",
-		     r->peer.segment + rsk_seg_ring_off(&r->seg->peer, sid),
-		     r->seg->peer.ring_bytes, rkey);
+		     r->peer.segment + rsk_seg_ring_off(&r->seg->peer, sid), bytes, rkey);
 	return rc;
 }
 
@@ -187,13 +187,16 @@ static void scribble(uint64_t to, uint64_t bytes, uint32_t rkey)
 static void shift(uint64_t to, uint64_t bytes, uint32_t rkey)
 {
 	const struct rsk_vstream *s;
+	const struct ibv_mr *from;
 
 	for (uint32_t sid = 0; sid < rsk_seg_streams(rail->seg); sid++) {
 		s = rsk_rail_stream(rail, sid);
-		if (!s || !s->window || s->rkey != rkey)
+		if (!s || !s->window.mr[0] || s->rkey != rkey)
 			continue;
-		post(IBV_WR_RDMA_WRITE_WITH_IMM, s->window->addr, s->window->lkey,
-		     to + RSK_CELL_BYTES, bytes - RSK_CELL_BYTES, rkey, sid | 1u << 28);
+		from = s->window.mr[0];
+		bytes = bytes < from->length ? bytes : from->length;
+		post(IBV_WR_RDMA_WRITE_WITH_IMM, from->addr, from->lkey, to + RSK_CELL_BYTES,
+		     bytes - RSK_CELL_BYTES, rkey, sid | 1u << 28);
 		return;
 	}
 	says("nothing to shift\n");

@@ -138,7 +138,7 @@ static void begin(struct end *e)
 /* ---- the client sends ---- */
 static void set_way(const struct end *e, struct transfer *t, enum rsk_verbs_way way, uint32_t rkey)
 {
-	int is = e->l->p->m->set_ring(e->l->rail, 0, way, rkey);
+	int is = e->l->p->m->set_ring(e->l->rail, 0, way, rkey, e->l->seg.peer.ring_bytes);
 
 	if (is != (int)way)
 		PAIR_FAIL("set_ring: %d, not %d", is, way);
@@ -340,7 +340,9 @@ static bool answer(struct end *e, uint64_t *cpu)
 		if (w.number != e->number)
 			PAIR_FAIL("transfer %u: word %u of %u", e->number, w.what, w.number);
 		if (w.what == REQUEST) {
-			bool valid = !injected(e) && m->reg_ring(e->l->rail, 0, &rkey) == 0;
+			bool valid = !injected(e) &&
+				     m->reg_ring(e->l->rail, 0, e->l->seg.own.ring_bytes, &rkey) ==
+					     0;
 
 			e->asked++;
 			tell(e, valid ? VALID : INVALID, rkey);
