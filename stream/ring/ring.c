@@ -125,10 +125,25 @@ uint64_t rsk_ring_tx_lap_limit(const struct rsk_ring_tx *tx)
 	return to < end ? to : end;
 }
 
+/* Cells from the next one on that one slot may take, whether or not they are free. */
+static uint32_t to_lap_end(const struct rsk_ring_tx *tx)
+{
+	uint32_t left = tx->lap_cells - rsk_ring_cell(tx->cells, tx->next);
+
+	if (!rsk_ring_tx_is_lapped(tx) || rsk_ring_tx_may_end_lap(tx))
+		return left;
+	return left > RSK_RING_RESERVE_CELLS ? left - RSK_RING_RESERVE_CELLS : 0;
+}
+
+bool rsk_ring_tx_lap_fits(const struct rsk_ring_tx *tx, uint32_t cells)
+{
+	return cells <= rsk_ring_tx_free(tx) && cells <= to_lap_end(tx);
+}
+
 uint32_t rsk_ring_tx_room(const struct rsk_ring_tx *tx)
 {
 	uint64_t n = rsk_ring_tx_free(tx);
-	uint32_t to_end = rsk_ring_tx_to_end(tx);
+	uint32_t to_end = to_lap_end(tx);
 
 	if (!n || !to_end)
 		return 0;
@@ -158,11 +173,14 @@ static uint32_t end_word(uint8_t *at, uint32_t end)
 	return end + pad;
 }
 
-/* Does the slot at the next index, of @cells, end the lap? */
-static bool ends_lap(const struct rsk_ring_tx *tx, uint32_t cells)
+/* The slot of data at the next index ends the lap, if so little is left behind it. */
+static __attribute__((noinline)) void end_lap(const struct rsk_ring_tx *tx,
+					      struct rsk_slot_head *head)
 {
-	return tx->lap_cells != tx->cells &&
-	       rsk_ring_cell(tx->cells, tx->next) + cells > tx->lap_cells - RSK_RING_RESERVE_CELLS;
+	uint32_t end = rsk_ring_cell(tx->cells, tx->next) + rsk_slot_cells(head->len);
+
+	if (end > tx->lap_cells - RSK_RING_RESERVE_CELLS)
+		head->kind |= RSK_SLOT_LAST;
 }
 
 /*
@@ -170,15 +188,12 @@ static bool ends_lap(const struct rsk_ring_tx *tx, uint32_t cells)
  * slot.
  */
 static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_t *at,
-		       struct rsk_slot_head *head, uint64_t payload)
+		       const struct rsk_slot_head *head, uint64_t payload)
 {
-	uint32_t end = end_word(at, rsk_slot_bytes(head->len)), cells = rsk_slot_cells(head->len);
-	uint64_t hash;
+	uint64_t hash = rsk_hash_slot(key, head, payload);
+	uint32_t end = end_word(at, rsk_slot_bytes(head->len));
 	int rc;
 
-	if (__builtin_expect(ends_lap(tx, cells), 0) && head->kind == RSK_SLOT_DATA)
-		head->kind |= RSK_SLOT_LAST;
-	hash = rsk_hash_slot(key, head, payload);
 	memcpy(at + RSK_SLOT_HEAD_BYTES, &hash, sizeof(hash));
 	memcpy(at + 8, (const uint8_t *)head + 8, RSK_SLOT_HEAD_BYTES - 8);
 	/*
@@ -190,16 +205,14 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 	rc = rsk_put(tx->rail, (uint64_t)(at - tx->rail->window), end);
 	if (rc < 0)
 		return rc;
-	if (__builtin_expect(head->kind & RSK_SLOT_LAST, 0)) {
-		uint32_t extent = rsk_slot_extent(head, tx->cells);
-
-		skip(tx, extent - cells);
-		cells = extent;
-	}
 	if (__builtin_expect(tx->order != NULL, 0) && !rsk_txn_tags_put(tx->order, head))
 		tx->order = NULL;
 	tx->slots++;
-	tx->next += cells;
+	tx->next += rsk_slot_cells(head->len);
+	if (__builtin_expect(head->kind & RSK_SLOT_LAST, 0)) {
+		skip(tx, rsk_ring_next_lap(tx->cells, head->index) - tx->next);
+		tx->next = rsk_ring_next_lap(tx->cells, head->index);
+	}
 	return 0;
 }
 
@@ -270,6 +283,8 @@ ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, stru
 	}
 	if (rc)
 		head.order = rsk_order_tx_tag(tx->order, !src->left);
+	if (rsk_ring_tx_is_lapped(tx))
+		end_lap(tx, &head);
 	rc = finish_slot(tx, key, at, &head, payload);
 	if (rc < 0) {
 		*src = before;

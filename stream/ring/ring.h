@@ -181,34 +181,33 @@ static inline bool rsk_ring_tx_may_end_lap(const struct rsk_ring_tx *tx)
 	return tx->credit >= tx->next - rsk_ring_cell(tx->cells, tx->next) + RSK_RING_RESERVE_CELLS;
 }
 
-/* rsk_ring_tx_limit() of a ring of which laps use a part. */
+/* Do laps end before the ring does? Not on one host. */
+static inline bool rsk_ring_tx_is_lapped(const struct rsk_ring_tx *tx)
+{
+	return __builtin_expect(tx->lap_cells != tx->cells, 0);
+}
+
+/* rsk_ring_tx_limit(), rsk_ring_tx_fits() of such a ring. */
 uint64_t rsk_ring_tx_lap_limit(const struct rsk_ring_tx *tx);
+bool rsk_ring_tx_lap_fits(const struct rsk_ring_tx *tx, uint32_t cells);
 
 /* The index before which there is room for data, pacing aside, if no cells are skipped. */
 static inline uint64_t rsk_ring_tx_limit(const struct rsk_ring_tx *tx)
 {
-	if (__builtin_expect(tx->lap_cells != tx->cells, 0))
-		return rsk_ring_tx_lap_limit(tx);
-	return tx->credit + tx->cells - RSK_RING_RESERVE_CELLS;
+	return rsk_ring_tx_is_lapped(tx) ? rsk_ring_tx_lap_limit(tx) :
+					   tx->credit + tx->cells - RSK_RING_RESERVE_CELLS;
+}
+
+static inline uint64_t rsk_ring_tx_free_to(const struct rsk_ring_tx *tx, uint64_t to)
+{
+	to = to < tx->paced_to ? to : tx->paced_to;
+	return to > tx->next ? to - tx->next : 0;
 }
 
 /* Cells that are free for data. */
 static inline uint64_t rsk_ring_tx_free(const struct rsk_ring_tx *tx)
 {
-	uint64_t to = rsk_ring_tx_limit(tx);
-
-	to = to < tx->paced_to ? to : tx->paced_to;
-	return to > tx->next ? to - tx->next : 0;
-}
-
-/* Cells from the next one on that one slot may take, whether or not they are free. */
-static inline uint32_t rsk_ring_tx_to_end(const struct rsk_ring_tx *tx)
-{
-	uint32_t left = tx->lap_cells - rsk_ring_cell(tx->cells, tx->next);
-
-	if (__builtin_expect(tx->lap_cells != tx->cells, 0) && !rsk_ring_tx_may_end_lap(tx))
-		return left > RSK_RING_RESERVE_CELLS ? left - RSK_RING_RESERVE_CELLS : 0;
-	return left;
+	return rsk_ring_tx_free_to(tx, rsk_ring_tx_limit(tx));
 }
 
 /* Is there room for one slot of @len (1 to RSK_SLOT_MAX_PAYLOAD) bytes? */
@@ -216,7 +215,10 @@ static inline bool rsk_ring_tx_fits(const struct rsk_ring_tx *tx, uint32_t len)
 {
 	uint32_t cells = rsk_slot_cells(len);
 
-	return cells <= rsk_ring_tx_free(tx) && cells <= rsk_ring_tx_to_end(tx);
+	if (rsk_ring_tx_is_lapped(tx))
+		return rsk_ring_tx_lap_fits(tx, cells);
+	return cells <= rsk_ring_tx_free_to(tx, tx->credit + tx->cells - RSK_RING_RESERVE_CELLS) &&
+	       cells <= tx->cells - rsk_ring_cell(tx->cells, tx->next);
 }
 
 /*
@@ -410,6 +412,14 @@ bool rsk_ring_whole(const struct rsk_key *key, const struct rsk_slot_view *v);
 bool rsk_ring_copy_split(struct rsk_ring_rx *rx, const struct rsk_key *key,
 			 const struct rsk_slot_view *v, uint8_t *first, uint32_t split,
 			 uint8_t *rest);
+/* rsk_ring_consume() of a slot of @cells that is not the last one of its lap. */
+static inline void rsk_ring_step(struct rsk_ring_rx *rx, const struct rsk_slot_view *v,
+				 uint32_t cells)
+{
+	__atomic_store_n(&rx->next, v->head.index + cells, __ATOMIC_RELAXED);
+	rx->slots++;
+}
+
 static inline void rsk_ring_consume(struct rsk_ring_rx *rx, const struct rsk_slot_view *v)
 {
 	uint32_t cells = rsk_slot_cells(v->head.len);
@@ -420,8 +430,7 @@ static inline void rsk_ring_consume(struct rsk_ring_rx *rx, const struct rsk_slo
 			rx->lap_cells = RSK_RING_MIN_CELLS;
 		cells = rsk_slot_extent(&v->head, rx->cells);
 	}
-	__atomic_store_n(&rx->next, v->head.index + cells, __ATOMIC_RELAXED);
-	rx->slots++;
+	rsk_ring_step(rx, v, cells);
 }
 
 /*

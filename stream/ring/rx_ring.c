@@ -54,18 +54,22 @@ void rsk_rx_publish_consumed(struct rsk_rx *rx)
 		publish_credit(rx);
 }
 
+/* Is so much worth a message? An eighth of what the sender uses of a lap is. */
+static bool is_large_part(struct rsk_rx *rx, uint64_t free)
+{
+	return free >= rx->ring.lap_cells / 8 &&
+	       free >= rsk_ring_lap_cells(&rx->ring, rsk_rx_free_below(rx)) / 8;
+}
+
 void rsk_rx_give_credit(struct rsk_rx *rx, bool all)
 {
-	uint64_t free, below;
-	uint32_t part;
+	uint64_t free;
 
 	rsk_rx_publish_consumed(rx);
 	if (rx->fell_back)
 		return;
-	below = rsk_rx_free_below(rx);
-	free = below - rx->credit.sent;
-	part = rsk_ring_lap_cells(&rx->ring, below) / 8;
-	if (free >= (all || rx->fin || rx->repair.taken ? 1 : part) ||
+	free = rsk_rx_free_below(rx) - rx->credit.sent;
+	if ((all || rx->fin || rx->repair.taken ? free >= 1 : is_large_part(rx, free)) ||
 	    (free && rsk_rx_txn_tags(rx) &&
 	     rsk_txn_tags_credit_due(rx->tags.machine, rx->partial.len)))
 		rsk_rx_say(rx, rx->own.word.what, rx->own.word.pos);
@@ -164,10 +168,11 @@ static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
 }
 
 /*
- * Takes the slot. A sender that skips a part of the lap knows that everything before it was taken,
- * so that part counts as credited. Returns 0, or -EPROTO: a correct sender does not write that tag.
+ * The slot is being taken. A sender that skips a part of the lap knows that everything before it was
+ * taken, so that part counts as credited. Returns 0, or -EPROTO: a correct sender does not write that
+ * tag.
  */
-static int consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
+static int note_taken(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {
 	if (__builtin_expect(rx->tags.on | v->head.order, 0) && rsk_rx_txn_tags_begin(rx) &&
 	    rsk_txn_tags_take(rx->tags.machine, &v->head) < 0)
@@ -179,8 +184,16 @@ static int consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
 	/* The sender is told at once, or it puts the slot again for nothing. */
 	if (__builtin_expect(v->head.index == rx->repair.index, 0))
 		rx->repair.taken = true;
-	rsk_ring_consume(&rx->ring, v);
 	return 0;
+}
+
+static int consume(struct rsk_rx *rx, const struct rsk_slot_view *v)
+{
+	int rc = note_taken(rx, v);
+
+	if (rc == 0)
+		rsk_ring_consume(&rx->ring, v);
+	return rc;
 }
 
 /*
@@ -248,18 +261,34 @@ static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct
 	return 1;
 }
 
-int rsk_rx_run_commands(struct rsk_rx *rx)
+static bool may_run(const struct rsk_rx *rx, struct rsk_slot_view *v)
+{
+	return rx->state == RSK_RX_ONRING && !rx->fin && !rx->partial.len &&
+	       !rsk_rx_is_quiesced(rx) && rsk_rx_peek(rx, &rx->ring, v) &&
+	       v->head.kind != RSK_SLOT_DATA;
+}
+
+/* The part that most calls do not need. */
+static __attribute__((noinline)) int run_commands(struct rsk_rx *rx)
 {
 	struct rsk_slot_view v;
 	int rc = 2;
 
-	while (rc == 2 && rx->state == RSK_RX_ONRING && !rx->fin && !rx->partial.len &&
-	       !rsk_rx_is_quiesced(rx) && rsk_rx_peek(rx, &rx->ring, &v) &&
+	while (rc == 2 && may_run(rx, &v) &&
 	       (v.head.kind == RSK_SLOT_CONTROL || rsk_slot_is_empty(&v.head)))
 		rc = keep_partial(rx, &v, NULL);
 	if (rx->state != RSK_RX_ONRING || rx->fin)
 		rsk_rx_give_credit(rx, true);
 	return rc < 0 ? rc : 0;
+}
+
+int rsk_rx_run_commands(struct rsk_rx *rx)
+{
+	struct rsk_slot_view v;
+
+	if (rx->state == RSK_RX_ONRING && !rx->fin && !may_run(rx, &v))
+		return 0;
+	return run_commands(rx);
 }
 
 /* Returns bytes, or -EFAULT: nothing is taken. */
@@ -300,8 +329,11 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 		}
 		if (rx->state != RSK_RX_ONRING || rx->fin || !rsk_rx_peek(rx, &rx->ring, &v))
 			break;
-		/* Directly to the destination, if the payload fits there in one run. */
-		if (rsk_slot_is_data(v.head.kind) && v.head.len &&
+		/*
+		 * Directly to the destination, if the payload fits there in one run. The last one
+		 * of a lap, which is rare, goes the longer way.
+		 */
+		if (v.head.kind == RSK_SLOT_DATA && v.head.len &&
 		    rsk_iovcur_run(dst, &p) >= v.head.len) {
 			if (!rsk_touch_writes(p, v.head.len)) {
 				rc = -EFAULT;
@@ -311,9 +343,10 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 				rc = rsk_rx_bad_check(rx);
 				break;
 			}
-			rc = consume(rx, &v);
+			rc = note_taken(rx, &v);
 			if (rc < 0)
 				break;
+			rsk_ring_step(&rx->ring, &v, rsk_slot_cells(v.head.len));
 			rsk_iovcur_advance(dst, v.head.len);
 			rx->pos += v.head.len;
 			rx->ring_bytes += v.head.len;
