@@ -187,10 +187,14 @@ static inline uint32_t rsk_seg_ring_wider(const struct rsk_seg_geometry *g, uint
 	return bytes < g->ring_bytes / RSK_SEG_WIDER ? bytes * RSK_SEG_WIDER : g->ring_bytes;
 }
 
-static inline uint32_t rsk_seg_ring_narrower(uint32_t bytes)
+/* The width before @bytes. */
+static inline uint32_t rsk_seg_ring_narrower(const struct rsk_seg_geometry *g, uint32_t bytes)
 {
-	return bytes / RSK_SEG_WIDER > RSK_SEG_FIRST_RING ? bytes / RSK_SEG_WIDER :
-							    RSK_SEG_FIRST_RING;
+	uint32_t width = RSK_SEG_FIRST_RING;
+
+	while (rsk_seg_ring_wider(g, width) < bytes)
+		width = rsk_seg_ring_wider(g, width);
+	return width;
 }
 
 /* Checks a geometry, which may come from a hostile peer. Returns 0 or -EPROTO. */

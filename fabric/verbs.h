@@ -217,7 +217,7 @@ struct rsk_verbs_module {
 			    const struct rsk_verbs_addr *to, const void *data, size_t bytes);
 	/*
 	 * (progress) When it returns nothing arrives or leaves any more, and down() is not called.
-	 * Registrations stay; pending writes, and what the peer has reported (set_peer, set_ctl,
+	 * Registrations stay, of rings those of the first RSK_SEG_FIRST_RING bytes; pending writes, and what the peer has reported (set_peer, set_ctl,
 	 * set_ring), do not. Waits for threads that are in news() of this rail: hold no lock that
 	 * news() takes. All of this is also true after down(), in which the rail may be freed or
 	 * connected again.

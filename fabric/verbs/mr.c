@@ -101,12 +101,30 @@ struct ibv_mr *rsk_mr_width(struct rsk_verbs_rail *r, struct rsk_vwidths *w, voi
 		return mr;
 	while (i < RSK_SEG_WIDTHS && w->mr[i])
 		i++;
+	/* The first width comes first: it stays when wider ones are given back. */
+	if (!i && bytes > RSK_SEG_FIRST_RING) {
+		w->mr[i] = rsk_mr_new(r, at, RSK_SEG_FIRST_RING, access, rc);
+		if (!w->mr[i++])
+			return NULL;
+	}
 	*rc = -ENOMEM;
 	if (i && atomic_load(&r->v->counters.registered_bytes) + bytes > wide_limit())
 		return NULL;
 	if (i < RSK_SEG_WIDTHS)
 		w->mr[i] = mr = rsk_mr_new(r, at, bytes, access, rc);
 	return mr;
+}
+
+void rsk_mr_narrow_all(struct rsk_verbs_rail *r)
+{
+	for (uint32_t i = 0; i < r->groups; i++) {
+		struct rsk_vgroup *g = rsk_rail_has_group(r, i);
+
+		for (uint32_t s = 0; g && s < RSK_VERBS_GROUP; s++) {
+			rsk_mr_narrow(r->v, &g->stream[s].ring, RSK_SEG_FIRST_RING);
+			rsk_mr_narrow(r->v, &g->stream[s].window, RSK_SEG_FIRST_RING);
+		}
+	}
 }
 
 /* Frees everything registered: the rail moves to another device or ends. There is no queue pair. */

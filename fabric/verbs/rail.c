@@ -248,6 +248,11 @@ void rsk_rail_break(struct rsk_verbs_rail *r)
 		rsk_recvs_close(r);
 		ibv_destroy_cq(r->cq);
 		r->cq = NULL;
+		/*
+		 * Nobody says any more that they are not used, and their pages may be dropped while
+		 * other rails carry the stream.
+		 */
+		rsk_mr_narrow_all(r);
 	}
 	if (r->id)
 		rdma_destroy_id(r->id);

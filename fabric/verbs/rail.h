@@ -22,6 +22,8 @@ int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes, uint32_t
  */
 struct ibv_mr *rsk_mr_width(struct rsk_verbs_rail *r, struct rsk_vwidths *w, void *at, size_t bytes,
 			    int access, int *rc);
+/* All but the first widths of all rings. There is no queue pair. */
+void rsk_mr_narrow_all(struct rsk_verbs_rail *r);
 /* Frees those of more than the first @bytes. */
 void rsk_mr_narrow(struct rsk_verbs *v, struct rsk_vwidths *w, size_t bytes);
 void rsk_mr_narrow_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes);

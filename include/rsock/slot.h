@@ -81,11 +81,19 @@ static inline bool rsk_slot_is_empty(const struct rsk_slot_head *head)
 	return head->kind == (RSK_SLOT_DATA | RSK_SLOT_LAST) && !head->len;
 }
 
-/* The cells that the slot takes in a ring of @cells: those of its payload, or the rest of the lap. */
+/*
+ * The cells that the slot takes in a ring of @cells: those of its payload, or the rest of the lap. A
+ * slot of no bytes in the first RSK_SLOT_LAP_HEAD cells of a lap does not end it: a command has to
+ * find room behind it before the receiver has taken anything of the lap.
+ */
+#define RSK_SLOT_LAP_HEAD 2u
 static inline uint32_t rsk_slot_extent(const struct rsk_slot_head *head, uint32_t cells)
 {
-	return head->kind & RSK_SLOT_LAST ? cells - (uint32_t)(head->index & (cells - 1)) :
-					    rsk_slot_cells(head->len);
+	uint32_t cell = (uint32_t)(head->index & (cells - 1));
+
+	if (!(head->kind & RSK_SLOT_LAST) || (!head->len && cell < RSK_SLOT_LAP_HEAD))
+		return rsk_slot_cells(head->len);
+	return cells - cell;
 }
 
 /* The longest payload of a slot of @cells (at least 1) cells. */

@@ -73,8 +73,7 @@ int rsk_pm_transaction_attach(struct rsk_stream *s, struct rsk_link *l, uint32_t
 		rsk_rx_tag(&s->rx, &l->order, &s->rec->ahead);
 	}
 	s->wide.wants = 0;
-	s->wide.asks = false;
-	s->wide.since_pos = s->wide.again_ns = s->wide.rest_pos = 0;
+	s->wide.since_pos = s->wide.again_ns = s->wide.rest_pos = s->wide.told = 0;
 	if (l->remote) {
 		rsk_tx_laps(&s->tx, RSK_SEG_FIRST_RING / RSK_CELL_BYTES);
 		rsk_rx_laps(&s->rx, RSK_SEG_FIRST_RING / RSK_CELL_BYTES);

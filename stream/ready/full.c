@@ -46,6 +46,8 @@ static bool full_too_long(struct rsk_stream *s, const struct rsk_tcp *c)
 	/* It is not full: the progress thread wakes the sender when pacing makes room. */
 	if (rsk_tx_paced(&s->tx)) {
 		start_again(s, c, now);
+		if (s->link->remote)
+			rsk_ring_width_full(s, now); /* it bounds what may be put at once */
 		rsk_credit_want(s);
 		return false;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * credit.c - the progress thread reads the credit mailboxes of receivers whose senders, here, have
- * a full ring, or rest (ring_width.h), and adds to the rings whose senders are paced (tx.h). See credit.h. Only the
+ * a full ring, and adds to the rings whose senders are paced (tx.h). See credit.h. Only the
  * progress thread runs this, except where a comment says otherwise. Design: docs/adr/read-path.md.
  */
 #include "credit.h"
@@ -108,26 +108,23 @@ static int look_up(struct rsk_credits *c, struct rsk_stream *s)
 	}
 	rc = rsk_mailbox_take(&j->reader, &view);
 	c->soon |= j->reader.state == RSK_MAILBOX_FLYING;
-	if (rc == 1)
-		s->wide.asks = false;
 	return rc == 1 ? believe(s, &view) : 0;
 }
 
 static void look(struct rsk_stream *s, void *arg)
 {
 	struct rsk_credits *c = arg;
-	bool room = false, full;
+	bool room = false;
 	int rc = 0;
 
 	if (!atomic_load_explicit(&s->credit_due, memory_order_relaxed))
 		return;
 	rsk_ring_width_work(c->r, s);
 	rsk_lock(&s->tx_lock);
-	full = !rsk_tx_writable(&s->tx);
-	if (s->tx.state == RSK_TX_ONRING && (full || s->wide.asks)) {
+	if (s->tx.state == RSK_TX_ONRING && !rsk_tx_writable(&s->tx)) {
 		rsk_tx_pace(&s->tx, rsk_now_ns());
-		rc = full && rsk_tx_paced(&s->tx) ? 0 : look_up(c, s);
-		room = full && rc == 0 && rsk_tx_writable(&s->tx);
+		rc = rsk_tx_paced(&s->tx) ? 0 : look_up(c, s);
+		room = rc == 0 && rsk_tx_writable(&s->tx);
 		c->full = true;
 	} else {
 		/*

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <utlist.h>
 
@@ -25,6 +26,18 @@
 
 #define HELLO_NS 2000000000ull /* time in which a pending peer must send HELLO */
 #define PENDING_PEERS 32       /* control connections that have not been admitted yet */
+#define RING_LIMITED (128u << 10)
+
+/* A process whose address space is limited reserves less of it. */
+static uint32_t ring_bytes(void)
+{
+	struct rlimit lim = { .rlim_cur = RLIM_INFINITY };
+
+	getrlimit(RLIMIT_AS, &lim);
+	return lim.rlim_cur != RLIM_INFINITY && rsk_knobs.rdma_ring_bytes > RING_LIMITED ?
+		       RING_LIMITED :
+		       rsk_knobs.rdma_ring_bytes;
+}
 
 /* Makes our end of the link, for the initiator and for admitted peers: doorbells and a segment. */
 static int own_end(struct rsk_remote *r)
@@ -36,7 +49,7 @@ static int own_end(struct rsk_remote *r)
 		return -EMFILE;
 	fd = rsk_link_hear(r->l, rsk_rdma_news_fd());
 	if (fd == 0)
-		fd = rsk_shm_create(&r->l->seg, rsk_knobs.rdma_ring_bytes);
+		fd = rsk_shm_create(&r->l->seg, ring_bytes());
 	if (fd < 0)
 		return fd;
 	rsk_sys_close(fd);

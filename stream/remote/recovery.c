@@ -372,9 +372,9 @@ void rsk_recovery_apply(struct rsk_link *l, uint32_t sid)
 		rsk_lock(&s->rx_lock);
 		if (rc != -EPROTO)
 			rc = rsk_rx_serve(&s->rx, &k.c);
-		/* It may be the slot of no bytes that comes before narrower laps (ring_width.h). */
+		/* The sender may rest, and wait for that (ring_width.h). */
 		if (rc == 0)
-			rc = rsk_rx_run_commands(&s->rx);
+			rc = rsk_rx_catch_up(&s->rx);
 		rsk_stream_note(s, false, RSK_REASON_PEER_FELL_BACK);
 		rsk_unlock(&s->rx_lock);
 		if (rc == -EPROTO)

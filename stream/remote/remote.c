@@ -71,6 +71,9 @@ void rsk_remote_message(struct rsk_control_conn *c, const struct rsk_remote_msg 
 	case RSK_REMOTE_CANDIDATE:
 		rsk_remote_on_candidate(r, m);
 		break;
+	case RSK_REMOTE_NARROW:
+		rsk_remote_on_narrow(r, m);
+		break;
 	case RSK_REMOTE_RING_REQ:
 		rsk_remote_on_ring_req(r, m);
 		break;

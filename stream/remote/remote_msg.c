@@ -90,6 +90,7 @@ int rsk_remote_msg_check(const struct rsk_remote_msg *m)
 	case RSK_REMOTE_CANDIDATE:
 		return check_place(m);
 	case RSK_REMOTE_RING:
+	case RSK_REMOTE_NARROW:
 	case RSK_REMOTE_RING_REQ:
 		return m->rail < RSK_RAILS_MOST && ring_ok(m->ring_bytes) ? 0 : -EPROTO;
 	case RSK_REMOTE_BREAK:

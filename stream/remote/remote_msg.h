@@ -12,6 +12,7 @@
  *	           LINK <---------------------> LINK  a message of the link (handshake.h):
  *	                                              PAIR, ACCEPT, ...
  *	           RING_REQ, RING                     the ring of a stream is (not) registered
+ *	           NARROW                             the sender does not use all of it any more
  *	           BREAK, RESUME ..., RESUMED,        the last rail broke: what each end has
  *	           another epoch's RAIL               consumed and put
  *	           APPLY                              a stream has a new control word: act on it
@@ -54,6 +55,7 @@ enum rsk_remote_type {
 	RSK_REMOTE_MISSING,
 	RSK_REMOTE_MISSING_END,
 	RSK_REMOTE_RESUMED,
+	RSK_REMOTE_NARROW,
 	RSK_REMOTE_TYPES
 };
 
@@ -88,7 +90,7 @@ struct rsk_remote_msg {
 	 */
 	uint32_t epoch;
 	/*
-	 * RAIL, RING_REQ, RING, RAIL_DOWN, MISSING, MISSING_END: number of the rail; CANDIDATE: how
+	 * RAIL, RING_REQ, RING, NARROW, RAIL_DOWN, MISSING, MISSING_END: number of the rail; CANDIDATE: how
 	 * many rails the sender admits
 	 */
 	uint32_t rail;
@@ -113,11 +115,16 @@ struct rsk_remote_msg {
 	 */
 	uint64_t pos, cell;
 	uint64_t owed, ring_end;      /* RESUME: rsk_tx_owed_to(), rsk_tx_ring_end() */
-	uint32_t sid;		      /* RING_REQ, RING, RESUME, ENDING, APPLY, MISSING */
+	uint32_t sid;		      /* RING_REQ, RING, NARROW, RESUME, ENDING, APPLY, MISSING */
 	uint32_t reason;	      /* REFUSED */
 	uint32_t ctl_rkey, ring_rkey; /* RING */
-	/* RING_REQ: how much of the ring is to be registered; RING: how much of it is; bytes */
+	/*
+	 * RING_REQ: how much of the ring is to be registered; RING: how much of it is; NARROW: how
+	 * much the sender uses; bytes
+	 */
 	uint32_t ring_bytes;
+	/* RING: how many NARROWs about that ring and rail were received before */
+	uint32_t narrowed;
 	/* RING: enum rsk_verbs_way; CLOSED: not even the control blocks are registered */
 	uint32_t way;
 	uint32_t link_bytes; /* LINK: bytes of the message in @link */

@@ -276,10 +276,13 @@ uint64_t rsk_remote_ports_next(const struct rsk_remote *r);
 /* remote_rings.c: what each stream has registered with each rail */
 void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_remote_on_ring_req(struct rsk_remote *r, const struct rsk_remote_msg *m);
+void rsk_remote_on_narrow(struct rsk_remote *r, const struct rsk_remote_msg *m);
 /* A stream is paired, or the link is up again: requests its ring over all rails that are up. */
 void rsk_remote_want_ring(struct rsk_remote *r, uint32_t sid);
 /* Requests as much of the peer's ring as ways.at[sid].asked_bytes says. */
 void rsk_remote_ask_ring(struct rsk_remote_rail *rail, uint32_t sid);
+/* From now on no more than @bytes of it are used by that rail. */
+void rsk_remote_say_narrow(struct rsk_remote_rail *rail, uint32_t sid, uint32_t bytes);
 /* The rail is up: requests the rings of all streams that another rail has. */
 void rsk_remote_rings_begin(struct rsk_remote_rail *rail);
 void rsk_remote_rings_work(struct rsk_remote_rail *rail, uint64_t now_ns);

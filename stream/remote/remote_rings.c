@@ -14,6 +14,7 @@
 #include "stream.h"
 
 #define REGISTER_AGAIN_NS 500000000ull
+#define WIDER_AGAIN_NS 1000000000ull
 
 _Static_assert(RSK_STATS_RAILS == RSK_RAILS_MOST, "a counter for each rail");
 
@@ -21,13 +22,17 @@ _Static_assert(RSK_STATS_RAILS == RSK_RAILS_MOST, "a counter for each rail");
 static int register_ring(struct rsk_remote_rail *rail, uint32_t sid, uint32_t *bytes,
 			 uint32_t *rkey)
 {
+	const struct rsk_seg_geometry *g = &rail->r->l->seg.own;
 	int rc;
 
-	if (*bytes > rail->r->l->seg.own.ring_bytes)
-		*bytes = rail->r->l->seg.own.ring_bytes;
+	if (*bytes > g->ring_bytes)
+		*bytes = g->ring_bytes;
+	/* A peer that asks and gives back in turn costs no more than that. */
+	if (rsk_now_ns() < rail->ways.at[sid].narrowed_ns + WIDER_AGAIN_NS)
+		*bytes = RSK_SEG_FIRST_RING;
 	while ((rc = rsk_rdma_module->reg_ring(rail->rail, sid, *bytes, rkey)) < 0 &&
 	       *bytes > RSK_SEG_FIRST_RING)
-		*bytes = rsk_seg_ring_narrower(*bytes);
+		*bytes = rsk_seg_ring_narrower(g, *bytes);
 	return rc;
 }
 
@@ -54,8 +59,10 @@ static void offer_ring(struct rsk_remote_rail *rail, uint32_t sid, uint32_t byte
 	}
 	if (rc == 0) {
 		m.way = RSK_VERBS_DIRECT;
+		m.narrowed = w->narrowed_in;
 		if (m.ring_bytes > w->given_bytes)
 			w->given_bytes = m.ring_bytes;
+		rsk_ring_width_given(r, sid, m.ring_bytes);
 	}
 	if (w && w->owed && rc < 0)
 		return; /* the peer has been told that already */
@@ -80,6 +87,16 @@ void rsk_remote_ask_ring(struct rsk_remote_rail *rail, uint32_t sid)
 	rsk_control_conn_send(&rail->r->control, &m);
 }
 
+void rsk_remote_say_narrow(struct rsk_remote_rail *rail, uint32_t sid, uint32_t bytes)
+{
+	struct rsk_remote_msg m = {
+		.type = RSK_REMOTE_NARROW, .rail = rail->index, .sid = sid, .ring_bytes = bytes
+	};
+
+	rail->ways.at[sid].narrowed_out++;
+	rsk_control_conn_send(&rail->r->control, &m);
+}
+
 static void reach_directly(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_reg *w)
 {
 	int way = rsk_rdma_module->set_ring(rail->rail, sid, RSK_VERBS_DIRECT, w->ring_rkey,
@@ -87,6 +104,11 @@ static void reach_directly(struct rsk_remote_rail *rail, uint32_t sid, struct rs
 
 	if (way == RSK_VERBS_DIRECT)
 		w->direct_bytes = w->kept_bytes;
+	if (way >= 0)
+		return;
+	/* The window's ring could not be registered so wide. */
+	w->asked_bytes = w->direct_bytes;
+	rsk_remote_say_narrow(rail, sid, w->direct_bytes);
 }
 
 static void act(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_reg *w,
@@ -130,6 +152,13 @@ static struct rsk_ring_reg *begun(struct rsk_remote_rail *rail, uint32_t sid)
 	return w;
 }
 
+/* Keys of wider rings that the peer has given back since are of no use. */
+static bool is_stale(const struct rsk_ring_reg *w)
+{
+	return w->kept_valid && w->kept_bytes > RSK_SEG_FIRST_RING &&
+	       w->kept_narrowed != w->narrowed_out;
+}
+
 /*
  * Applies what the peer has said of its ring, once a stream of ours uses it. A ring of which more
  * is used than that, as other rails reach it, is reached indirectly.
@@ -137,12 +166,15 @@ static struct rsk_ring_reg *begun(struct rsk_remote_rail *rail, uint32_t sid)
 static void apply(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_reg *w)
 {
 	struct rsk_remote *r = rail->r;
-	bool valid = w->kept_valid && w->kept_bytes >= rsk_ring_width_used(r, sid);
+	uint32_t used = rsk_ring_width_used(r, sid);
+	bool valid = w->kept_valid && w->kept_bytes >= used;
 	int rc;
 
 	if (!w->kept)
 		return;
 	w->kept = false;
+	if (is_stale(w))
+		return;
 	rsk_pairing_take();
 	rc = rsk_link_reach(r->l, sid);
 	rsk_pairing_give();
@@ -150,11 +182,12 @@ static void apply(struct rsk_remote_rail *rail, uint32_t sid, struct rsk_ring_re
 		rc = rsk_rdma_module->set_ctl(rail->rail, sid / RSK_SEG_REACH, w->ctl_rkey);
 	if (rc < 0)
 		return;
-	/* It is not asked for more at once than the peer could register. */
-	if (w->kept_valid)
-		w->asked_bytes = w->kept_bytes;
 	if (w->kept_valid && w->kept_bytes == RSK_SEG_FIRST_RING)
 		w->first_rkey = w->ring_rkey;
+	/* It is not asked at once for more than the peer could register. */
+	w->asked_bytes = w->kept_bytes > used ? w->kept_bytes : used;
+	if (w->asked_bytes < w->direct_bytes)
+		w->asked_bytes = w->direct_bytes;
 	if (w->state == RSK_RING_REG_DIRECT && valid && w->kept_bytes > w->direct_bytes)
 		reach_directly(rail, sid, w);
 	else
@@ -235,8 +268,18 @@ void rsk_remote_on_ring_req(struct rsk_remote *r, const struct rsk_remote_msg *m
 	if (rail->state != RSK_REMOTE_RAIL_UP || m->sid >= rail->ways.n ||
 	    !rail->ways.at[m->sid].ours)
 		return;
-	if (!rsk_ring_width_give_back(rail, m->sid, m->ring_bytes))
-		offer_ring(rail, m->sid, m->ring_bytes);
+	offer_ring(rail, m->sid, m->ring_bytes);
+}
+
+void rsk_remote_on_narrow(struct rsk_remote *r, const struct rsk_remote_msg *m)
+{
+	struct rsk_remote_rail *rail = &r->rail[m->rail];
+
+	if (rail->state != RSK_REMOTE_RAIL_UP || m->sid >= rail->ways.n ||
+	    !rail->ways.at[m->sid].ours)
+		return;
+	rail->ways.at[m->sid].narrowed_in++;
+	rsk_ring_width_give_back(rail, m->sid, m->ring_bytes);
 }
 
 void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m)
@@ -255,6 +298,7 @@ void rsk_remote_on_ring(struct rsk_remote *r, const struct rsk_remote_msg *m)
 	w->ctl_rkey = m->ctl_rkey;
 	w->ring_rkey = m->ring_rkey;
 	w->kept_bytes = m->ring_bytes;
+	w->kept_narrowed = m->narrowed;
 	if (w->ours)
 		apply(rail, m->sid, w);
 }

@@ -2,7 +2,6 @@
 /* ring_width.c - asks for wider rings, and widens them: see ring_width.h. */
 #include "ring_width.h"
 
-#include "credit.h"
 #include "recovery.h"
 #include "remote_parts.h"
 #include "stream.h"
@@ -42,12 +41,16 @@ static bool is_up(const struct rsk_remote_rail *rail, uint32_t sid)
 
 uint32_t rsk_ring_width_used(const struct rsk_remote *r, uint32_t sid)
 {
-	uint32_t used = RSK_SEG_FIRST_RING;
+	struct rsk_stream *s = rsk_recovery_paired(r->l, sid);
+	uint32_t used = 0;
 
-	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
-		if (is_up(&r->rail[i], sid) && r->rail[i].ways.at[sid].used_bytes > used)
-			used = r->rail[i].ways.at[sid].used_bytes;
-	return used;
+	if (s) {
+		rsk_lock(&s->tx_lock);
+		used = width(s);
+		rsk_unlock(&s->tx_lock);
+		rsk_stream_unpin(s);
+	}
+	return used > RSK_SEG_FIRST_RING ? used : RSK_SEG_FIRST_RING;
 }
 
 void rsk_ring_width_work(struct rsk_remote *r, struct rsk_stream *s)
@@ -101,13 +104,6 @@ static void rest_later(struct rsk_remote *r, uint64_t now_ns)
 		r->rest_ns = now_ns + REST_NS;
 }
 
-static void use(struct rsk_remote *r, uint32_t sid, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
-		if (is_up(&r->rail[i], sid))
-			r->rail[i].ways.at[sid].used_bytes = bytes;
-}
-
 void rsk_ring_width_reached(struct rsk_remote *r, uint32_t sid)
 {
 	bool answered, wider = false;
@@ -123,7 +119,6 @@ void rsk_ring_width_reached(struct rsk_remote *r, uint32_t sid)
 		wider = bytes > width(s);
 		if (wider) {
 			rest_later(r, rsk_now_ns());
-			use(r, sid, bytes);
 			rsk_ring_tx_widen(&s->tx.ring, bytes / RSK_CELL_BYTES);
 			s->wide.since_pos = s->tx.pos;
 		}
@@ -150,27 +145,39 @@ enum rest {
 
 static enum rest made_narrow(struct rsk_stream *s)
 {
+	int fd = rsk_stream_find_fd(s);
 	enum rest is = RESTS_NOT;
+	bool call = false, put;
+	struct rsk_kernel_tcp k;
 	uint64_t next;
 
 	rsk_lock(&s->tx_lock);
+	/* What the receiver has read, if our program has made no call since. */
+	rsk_kernel_tcp_init(&k, s, fd);
+	if (fd >= 0 && rsk_stream_phase(s) == RSK_PHASE_PAIRED)
+		rsk_tx_serve(&s->tx, &k.c);
 	next = s->tx.ring.next;
 	if (rsk_stream_phase(s) == RSK_PHASE_PAIRED && !s->wide.wants &&
-	    s->wide.rest_pos == s->tx.pos) {
+	    s->wide.rest_pos == s->tx.pos)
 		is = rsk_tx_narrow(&s->tx) ? RESTS_NARROW : RESTS;
-		/* A receiver says only of large parts that it has taken them. */
-		s->wide.asks = is == RESTS && s->tx.ring.credit != s->tx.ring.next;
-	}
 	s->wide.rest_pos = s->tx.pos;
-	if (s->wide.asks)
-		rsk_credit_want(s);
-	next = s->tx.ring.next - next;
+	put = s->tx.ring.next != next;
+	if (is == RESTS) {
+		call = s->tx.ring.credit != s->tx.ring.next;
+		/* Nothing was read since it was looked at last: there is no hurry. */
+		if (!put && s->wide.told == s->tx.ring.credit)
+			is = RESTS_NOT;
+		s->wide.told = s->tx.ring.credit;
+	}
 	rsk_unlock(&s->tx_lock);
-	if (!next)
-		return is;
-	/* The receiver's program may make no call: its progress thread takes the slot. */
-	rsk_stream_notify(s, RSK_WAKE_RX);
-	rsk_recovery_call(s);
+	if (put)
+		rsk_stream_notify(s, RSK_WAKE_RX);
+	/*
+	 * A receiver says only of large parts that it has read them, and its program may make no
+	 * call: its progress thread says it, and takes the slot that was put.
+	 */
+	if (call)
+		rsk_recovery_call(s);
 	return is;
 }
 
@@ -183,18 +190,17 @@ static bool is_wide(const struct rsk_remote *r, uint32_t sid)
 	return false;
 }
 
-/* By one rail: everything that was put has to have arrived, and every request to be answered. */
+/* By one rail, if everything that was put has arrived. */
 static void narrow_rail(struct rsk_remote_rail *rail, uint32_t sid)
 {
 	struct rsk_ring_reg *w = &rail->ways.at[sid];
 
-	if (w->direct_bytes <= RSK_SEG_FIRST_RING || w->asked_bytes != w->direct_bytes ||
-	    !w->first_rkey)
+	if (w->direct_bytes <= RSK_SEG_FIRST_RING || !w->first_rkey)
 		return;
 	if (rsk_rdma_module->narrow_window(rail->rail, sid, w->first_rkey, RSK_SEG_FIRST_RING) < 0)
 		return;
 	w->direct_bytes = w->asked_bytes = RSK_SEG_FIRST_RING;
-	rsk_remote_ask_ring(rail, sid);
+	rsk_remote_say_narrow(rail, sid, RSK_SEG_FIRST_RING);
 }
 
 /* Returns whether it is worth looking again soon. */
@@ -207,7 +213,6 @@ static bool rest(struct rsk_remote *r, uint32_t sid)
 		rsk_stream_unpin(s);
 	if (is != RESTS_NARROW)
 		return is == RESTS;
-	use(r, sid, 0);
 	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
 		if (is_up(&r->rail[i], sid))
 			narrow_rail(&r->rail[i], sid);
@@ -217,6 +222,86 @@ static bool rest(struct rsk_remote *r, uint32_t sid)
 	return false;
 }
 
+/* ---- our rings ---- */
+
+void rsk_ring_width_given(struct rsk_remote *r, uint32_t sid, uint32_t bytes)
+{
+	struct rsk_stream *s = rsk_recovery_paired(r->l, sid);
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (is_up(&r->rail[i], sid) && r->rail[i].ways.at[sid].given_bytes > bytes)
+			bytes = r->rail[i].ways.at[sid].given_bytes;
+	if (!s)
+		return;
+	rsk_lock(&s->rx_lock);
+	if (rsk_stream_phase(s) >= RSK_PHASE_PAIRING)
+		rsk_rx_reach(&s->rx, bytes / RSK_CELL_BYTES);
+	rsk_unlock(&s->rx_lock);
+	rsk_stream_unpin(s);
+}
+
+/*
+ * Is nothing unread behind the first bytes? All has arrived that was put there, so the next slot
+ * would show. rx_lock is held.
+ */
+static bool is_read(const struct rsk_rx *rx)
+{
+	const struct rsk_ring_rx *ring = &rx->ring;
+
+	if (rx->rail_loss.limit || rx->partial.len)
+		return false;
+	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin)
+		return true;
+	return rx->state == RSK_RX_ONRING && *rsk_ring_place(ring, ring->next) != ring->next &&
+	       rsk_ring_cell(ring->cells, ring->next) < RSK_SEG_FIRST_RING / RSK_CELL_BYTES &&
+	       ring->lap_cells <= RSK_SEG_FIRST_RING / RSK_CELL_BYTES;
+}
+
+/* Frees the pages that no rail reaches any more; true: not yet. */
+static bool drop_later(struct rsk_remote *r, uint32_t sid)
+{
+	struct rsk_stream *s;
+	bool due = false, read = true;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		if (is_up(&r->rail[i], sid)) {
+			due |= r->rail[i].ways.at[sid].drop_due;
+			read &= r->rail[i].ways.at[sid].given_bytes <= RSK_SEG_FIRST_RING;
+		}
+	if (!due || !read)
+		return due;
+	s = rsk_recovery_paired(r->l, sid);
+	if (s) {
+		rsk_lock(&s->rx_lock);
+		read = rsk_stream_phase(s) == RSK_PHASE_PAIRED && is_read(&s->rx);
+	}
+	if (read)
+		rsk_seg_narrow_ring(&r->l->seg, sid, RSK_SEG_FIRST_RING);
+	if (s) {
+		rsk_unlock(&s->rx_lock);
+		rsk_stream_unpin(s);
+	}
+	for (uint32_t i = 0; read && i < RSK_RAILS_MOST; i++)
+		if (is_up(&r->rail[i], sid))
+			r->rail[i].ways.at[sid].drop_due = false;
+	return !read;
+}
+
+void rsk_ring_width_give_back(struct rsk_remote_rail *rail, uint32_t sid, uint32_t bytes)
+{
+	struct rsk_ring_reg *w = &rail->ways.at[sid];
+
+	if (w->given_bytes <= bytes)
+		return;
+	rsk_rdma_module->narrow_ring(rail->rail, sid, bytes);
+	w->given_bytes = bytes;
+	w->narrowed_ns = rsk_now_ns();
+	rsk_ring_width_given(rail->r, sid, bytes);
+	w->drop_due = true;
+	if (drop_later(rail->r, sid))
+		rest_later(rail->r, rsk_now_ns());
+}
+
 void rsk_ring_width_rest(struct rsk_remote *r, uint64_t now_ns)
 {
 	if (now_ns < r->rest_ns)
@@ -224,6 +309,8 @@ void rsk_ring_width_rest(struct rsk_remote *r, uint64_t now_ns)
 	r->rest_ns = UINT64_MAX;
 	for (uint32_t sid = 0; r->state == RSK_REMOTE_UP && sid < rsk_seg_streams(&r->l->seg);
 	     sid++) {
+		if (drop_later(r, sid))
+			rest_later(r, now_ns);
 		if (!is_wide(r, sid))
 			continue;
 		if (rest(r, sid) && now_ns + SOON_NS < r->rest_ns)
@@ -231,20 +318,4 @@ void rsk_ring_width_rest(struct rsk_remote *r, uint64_t now_ns)
 		if (is_wide(r, sid))
 			rest_later(r, now_ns);
 	}
-}
-
-bool rsk_ring_width_give_back(struct rsk_remote_rail *rail, uint32_t sid, uint32_t bytes)
-{
-	struct rsk_remote *r = rail->r;
-	uint32_t given = 0;
-
-	if (rail->ways.at[sid].given_bytes <= bytes)
-		return false;
-	rsk_rdma_module->narrow_ring(rail->rail, sid, bytes);
-	rail->ways.at[sid].given_bytes = bytes;
-	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
-		if (is_up(&r->rail[i], sid) && r->rail[i].ways.at[sid].given_bytes > given)
-			given = r->rail[i].ways.at[sid].given_bytes;
-	rsk_seg_narrow_ring(&r->l->seg, sid, given);
-	return true;
 }

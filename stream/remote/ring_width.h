@@ -9,7 +9,6 @@
 #ifndef RSK_RING_WIDTH_H
 #define RSK_RING_WIDTH_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct rsk_remote;
@@ -38,10 +37,10 @@ uint32_t rsk_ring_width_used(const struct rsk_remote *r, uint32_t sid);
  */
 void rsk_ring_width_rest(struct rsk_remote *r, uint64_t now_ns);
 
-/*
- * Progress thread: the peer uses no more than @bytes of our ring, by that rail. True: that was less
- * than is registered, and nothing has to be answered.
- */
-bool rsk_ring_width_give_back(struct rsk_remote_rail *rail, uint32_t sid, uint32_t bytes);
+/* Progress thread: the peer uses no more than @bytes of our ring, by that rail. */
+void rsk_ring_width_give_back(struct rsk_remote_rail *rail, uint32_t sid, uint32_t bytes);
+
+/* Progress thread: @bytes of our ring are registered with a rail, or with others more. */
+void rsk_ring_width_given(struct rsk_remote *r, uint32_t sid, uint32_t bytes);
 
 #endif

@@ -210,8 +210,10 @@ static int finish_slot(struct rsk_ring_tx *tx, const struct rsk_key *key, uint8_
 	tx->slots++;
 	tx->next += rsk_slot_cells(head->len);
 	if (__builtin_expect(head->kind & RSK_SLOT_LAST, 0)) {
-		skip(tx, rsk_ring_next_lap(tx->cells, head->index) - tx->next);
-		tx->next = rsk_ring_next_lap(tx->cells, head->index);
+		uint64_t next = head->index + rsk_slot_extent(head, tx->cells);
+
+		skip(tx, next - tx->next);
+		tx->next = next;
 	}
 	return 0;
 }

@@ -84,6 +84,8 @@ struct rsk_ring_rx {
 	uint32_t bad_looks;
 	/* A put has landed when it returns, and the sender may skip the rest of a lap. */
 	bool sync;
+	/* Binary logarithm of the cells that the peer reaches, from the first; 0: all. */
+	uint8_t reach_log2;
 };
 
 /* The slot at the next index, as its header claims: in bounds, but not validated yet. */
@@ -245,8 +247,8 @@ ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, str
 			  size_t max);
 
 /*
- * Puts a slot of no bytes that ends the lap, in which something was put. The ring is drained.
- * Returns 0 or -errno.
+ * Puts a slot of no bytes, which ends the lap unless it has just begun. The ring is drained. Returns
+ * 0 or -errno.
  */
 int rsk_ring_put_last(struct rsk_ring_tx *tx, const struct rsk_key *key);
 
@@ -431,6 +433,17 @@ static inline void rsk_ring_consume(struct rsk_ring_rx *rx, const struct rsk_slo
 		cells = rsk_slot_extent(&v->head, rx->cells);
 	}
 	rsk_ring_step(rx, v, cells);
+}
+
+/*
+ * The next index after @index at which a slot can begin, for a search at any place: cells that the
+ * peer does not reach are left out, since looking at them gives them memory.
+ */
+static inline uint64_t rsk_ring_next_place(const struct rsk_ring_rx *rx, uint64_t index)
+{
+	if (rx->reach_log2 && rsk_ring_cell(rx->cells, index + 1) >> rx->reach_log2)
+		return rsk_ring_next_lap(rx->cells, index);
+	return index + 1;
 }
 
 /*

@@ -39,12 +39,15 @@ struct rsk_ring_reg {
 	bool kept_valid;
 	uint32_t ctl_rkey, ring_rkey;
 	/* Of that answer: how much of the ring is registered. */
-	uint32_t kept_bytes;
+	uint32_t kept_bytes, kept_narrowed;
 	/* Bytes of the peer's ring: asked for; reached directly, 0 unless DIRECT. */
 	uint32_t asked_bytes, direct_bytes;
 	uint32_t first_rkey;  /* of a ring of which only the first bytes are used; 0: not known */
 	uint32_t given_bytes; /* as responder: of our ring, that are registered */
-	uint32_t used_bytes;  /* that the sender's laps use; 0: those of the beginning */
+	/* NARROWs that this end has sent, and received */
+	uint32_t narrowed_out, narrowed_in;
+	uint64_t narrowed_ns; /* when the newest was received */
+	bool drop_due;	      /* as responder: pages behind what is registered may be dropped */
 	uint64_t due_ns;      /* of the next tick; read it by rsk_ring_reg_next() */
 };
 

@@ -37,6 +37,12 @@ static inline void rsk_rx_tag(struct rsk_rx *rx, const struct rsk_order_form *fo
 	rx->tags.record = record;
 }
 
+/* The peer reaches @cells of the ring (a power of two), or fewer: no slot is elsewhere. */
+static inline void rsk_rx_reach(struct rsk_rx *rx, uint32_t cells)
+{
+	rx->ring.reach_log2 = (uint8_t)(31 - __builtin_clz(cells));
+}
+
 /* Called directly after rsk_rx_init(): the sender's first laps have @cells (rsk_tx_laps()). */
 static inline void rsk_rx_laps(struct rsk_rx *rx, uint32_t cells)
 {
@@ -218,6 +224,9 @@ ssize_t rsk_rx_recv_rest(struct rsk_rx *rx, struct rsk_tcp *c, struct rsk_iovcur
  * the stream, so any caller that checks may run them. Returns 0 or -errno.
  */
 int rsk_rx_run_commands(struct rsk_rx *rx);
+
+/* The same, and tells the sender of all that was read, however little. Returns 0 or -errno. */
+int rsk_rx_catch_up(struct rsk_rx *rx);
 
 /*
  * Asks the TCP socket whether it reports the stream's end or an error, and keeps that until it is

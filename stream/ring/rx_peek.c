@@ -246,7 +246,7 @@ void rsk_rx_missing(struct rsk_rx *rx, uint8_t scratch[static RSK_SLOT_MAX_PAYLO
 	*missing = (struct rsk_txn_tags_missing){ 0 };
 	while (ring.next < end) {
 		if (!rsk_ring_peek(&ring, &v) || !rsk_ring_copy(&ring, &rx->key, &v, scratch)) {
-			ring.next++;
+			ring.next = rsk_ring_next_place(&ring, ring.next);
 			continue;
 		}
 		if (from < ring.next)

@@ -37,7 +37,8 @@ static bool find_command(const struct rsk_rx *rx, struct rsk_ring_rx *ring,
 	if (take_command(ring, &rx->key, cmd))
 		return true;
 	end = rsk_rx_free_below(rx) + ring->cells;
-	for (ring->next = rx->ring.next; ring->next < end; ring->next++)
+	for (ring->next = rx->ring.next; ring->next < end;
+	     ring->next = rsk_ring_next_place(ring, ring->next))
 		if (take_command(ring, &rx->key, cmd))
 			return true;
 	return false;

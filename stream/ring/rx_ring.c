@@ -30,6 +30,16 @@ int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
 				    &rx->own.word);
 }
 
+/*
+ * Only a sender that has no room looks at the mailbox, so nothing is published while all that has
+ * arrived is read, as in a round trip: publishing costs more than reading 64 bytes.
+ */
+static bool leaves_some(const struct rsk_rx *rx)
+{
+	return rx->partial.len || __atomic_load_n(rsk_ring_place(&rx->ring, rx->ring.next),
+						  __ATOMIC_RELAXED) == rx->ring.next;
+}
+
 static void publish_credit(struct rsk_rx *rx)
 {
 	const struct rsk_mailbox_credit is = { .pos = rx->pos,
@@ -41,7 +51,7 @@ static void publish_credit(struct rsk_rx *rx)
 	 * retransmission begins.
 	 */
 	if (rx->credit.mailbox.at && rx->state == RSK_RX_ONRING && !rx->fell_back &&
-	    !rsk_rx_is_quiesced(rx))
+	    !rsk_rx_is_quiesced(rx) && leaves_some(rx))
 		rsk_mailbox_publish(&rx->credit.mailbox, RSK_MAILBOX_CREDIT, &is, sizeof(is));
 }
 
@@ -230,6 +240,9 @@ static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct
 		return run_command(rx, &cmd) < 0 ? -EPROTO : 2;
 	}
 	if (rsk_slot_is_empty(&v->head)) {
+		/* Where laps are as long as the ring, nobody puts one. */
+		if (rx->ring.sync)
+			return -EPROTO;
 		if (!rsk_ring_copy(&rx->ring, &rx->key, v, command))
 			return rsk_rx_bad_check(rx);
 		if (consume(rx, v) < 0)
@@ -280,6 +293,15 @@ static __attribute__((noinline)) int run_commands(struct rsk_rx *rx)
 	if (rx->state != RSK_RX_ONRING || rx->fin)
 		rsk_rx_give_credit(rx, true);
 	return rc < 0 ? rc : 0;
+}
+
+int rsk_rx_catch_up(struct rsk_rx *rx)
+{
+	int rc = rsk_rx_run_commands(rx);
+
+	if (rc == 0 && rx->state == RSK_RX_ONRING)
+		rsk_rx_give_credit(rx, true);
+	return rc;
 }
 
 int rsk_rx_run_commands(struct rsk_rx *rx)

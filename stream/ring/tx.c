@@ -28,7 +28,7 @@ static bool told_narrow(struct rsk_tx *tx)
 {
 	if (tx->state == RSK_TX_TCP || tx->lap_ended == tx->ring.next)
 		return true;
-	if (rsk_ring_tx_may_end_lap(&tx->ring) && rsk_ring_put_last(&tx->ring, &tx->key) == 0)
+	if (rsk_ring_put_last(&tx->ring, &tx->key) == 0)
 		tx->lap_ended = tx->ring.next;
 	return false;
 }

@@ -287,7 +287,7 @@ struct rsk_stream {
 		uint64_t since_pos; /* position at which it became as wide as it is */
 		uint64_t again_ns;  /* the peer is not asked before */
 		uint64_t rest_pos;  /* position when it was looked at last */
-		bool asks;	    /* the receiver's credit is to be looked up */
+		uint64_t told;	    /* credit when the receiver was asked for more last */
 	} wide;
 	/* The pairing lock. */
 	struct rsk_qos qos; /* as rsockd has told */

@@ -188,7 +188,7 @@ static int set_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t rkey)
 static int set_ring(struct rsk_verbs_rail *r, uint32_t sid, enum rsk_verbs_way way, uint32_t rkey,
 		    uint32_t bytes)
 {
-	return way;
+	return way == RSK_VERBS_DIRECT && kit_fabric.sets < 0 ? kit_fabric.sets : (int)way;
 }
 
 static void narrow_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes)

@@ -36,6 +36,7 @@ extern struct kit_fabric {
 	uint64_t off, token;
 	bool landed;	   /* the next poll reports it */
 	int registers;	   /* result of registering a ring: 0 or -errno */
+	int sets;	   /* result of reaching a ring directly, if negative */
 	uint32_t rings;	   /* attempts to register one */
 	int narrows;	   /* result of giving a window's registrations back */
 	uint32_t narrowed; /* times that registrations of our ring were given back */

@@ -6,6 +6,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "post.h"
@@ -80,4 +81,61 @@ Test(verbs_entries, of_a_stream_that_is_not_known)
 	cr_assert_eq(atomic_load(&rail.r->err), -EPROTO, "the rail ends");
 	cr_assert(is_placed(KNOWN, 128, 0) && rail.news == 0);
 	rsk_rail_free(rail.r);
+}
+
+/* ---- widths ---- */
+
+enum {
+	WIDE = 8 * RAIL_RING_BYTES
+};
+
+static bool is_key(uint32_t lkey)
+{
+	for (int i = 0; i < DEVICE_OBJECTS; i++)
+		if (device_mrs[i] && device_mrs[i]->lkey == lkey)
+			return true;
+	return false;
+}
+
+static void begin_wide(void)
+{
+	kit_device();
+	kit_rail(&rail, 1, 1);
+	rail.seg.own.ring_bytes = rail.seg.peer.ring_bytes = WIDE;
+	rail.seg.rail.segment = calloc(1, rsk_seg_ring_off(&rail.seg.own, 1));
+	rail.seg.rail.window = calloc(1, rsk_seg_ring_off(&rail.seg.own, 1));
+	cr_assert_eq(kit_rail_connect(&rail), 0);
+}
+
+/*
+ * A rail that came while the ring was wide: the narrow answer was not applied (it reached the
+ * ring indirectly), so its only registration of the window is a wide one.
+ */
+Test(verbs_entries, a_narrow_window_is_registered)
+{
+	struct rsk_vstream *s;
+
+	begin_wide();
+	cr_assert_eq(rsk_rail_set_ring(rail.r, 0, RSK_VERBS_INDIRECT, 0, WIDE), RSK_VERBS_INDIRECT);
+	cr_assert_eq(rsk_rail_set_ring(rail.r, 0, RSK_VERBS_DIRECT, 5, WIDE), RSK_VERBS_DIRECT);
+	s = rsk_rail_stream(rail.r, 0);
+	cr_assert(is_key(s->lkey));
+	if (rsk_rail_narrow_window(rail.r, 0, 4, RAIL_RING_BYTES) == 0)
+		cr_assert(is_key(s->lkey),
+			  "the next slot is read with a key that is not registered");
+}
+
+/* Other rails may carry the stream while this one is down, and pages be dropped. */
+Test(verbs_entries, a_rail_that_breaks_keeps_the_first_widths_only)
+{
+	struct rsk_vstream *s;
+	uint32_t rkey;
+
+	begin_wide();
+	cr_assert_eq(rsk_mr_ring(rail.r, 0, WIDE, &rkey), 0);
+	cr_assert_eq(rsk_rail_set_ring(rail.r, 0, RSK_VERBS_DIRECT, 5, WIDE), RSK_VERBS_DIRECT);
+	s = rsk_rail_stream(rail.r, 0);
+	cr_assert(s->ring.mr[1] && s->window.mr[1]);
+	rsk_rail_break(rail.r);
+	cr_assert(s->ring.mr[0] && !s->ring.mr[1] && s->window.mr[0] && !s->window.mr[1]);
 }
