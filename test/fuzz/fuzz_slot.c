@@ -38,6 +38,9 @@ static void right_slot(struct hostile *h, struct hostile_input *in)
 	uint64_t hash;
 
 	head.kind = kind & 3;
+	/* It may claim to be the last one of its lap. */
+	if ((kind & 0xc) == 0xc)
+		head.kind |= RSK_SLOT_LAST;
 	/* Any tag, or one that could be right. */
 	if (kind & 0x10)
 		head.order = (uint16_t)hostile_take(in, 2);
