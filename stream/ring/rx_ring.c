@@ -178,9 +178,9 @@ static void uncount(struct rsk_rx *rx, const struct rsk_slot_view *v)
 }
 
 /*
- * The slot is being taken. A sender that skips a part of the lap knows that everything before it was
- * taken, so that part counts as credited. Returns 0, or -EPROTO: a correct sender does not write that
- * tag.
+ * The slot is being taken. A sender that skips a part of the lap knows that everything before it
+ * was taken, so that part counts as credited. Returns 0, or -EPROTO: a correct sender does not
+ * write that tag.
  */
 static int note_taken(struct rsk_rx *rx, const struct rsk_slot_view *v)
 {

@@ -73,7 +73,7 @@ static void full(uint64_t bytes)
 	rsk_credit_work(k.r, now_ns);
 }
 
-/* Of what was said since it was heard last, by rail: bytes requested, and said to be used; 0: none. */
+/* Of what was heard last, by rail: bytes requested, and said to be used; 0: none. */
 static uint32_t requested[RSK_RAILS_MOST], used[RSK_RAILS_MOST];
 
 /* Hears what was said. Returns the bytes that the other end was asked for by that rail. */
