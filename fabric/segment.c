@@ -101,17 +101,12 @@ static void drop(uint8_t *segment, const struct rsk_seg_geometry *g, uint32_t si
 				MADV_REMOVE);
 }
 
-void rsk_seg_drop_ring(const struct rsk_seg *seg, uint32_t sid)
-{
-	drop(seg->rail.segment, &seg->own, sid, 0);
-}
-
-void rsk_seg_narrow_ring(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes)
+void rsk_seg_drop_ring(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes)
 {
 	drop(seg->rail.segment, &seg->own, sid, bytes);
 }
 
-void rsk_seg_narrow_window(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes)
+void rsk_seg_drop_window(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes)
 {
 	drop(seg->rail.window, &seg->peer, sid, bytes);
 }

@@ -212,11 +212,12 @@ uint32_t rsk_seg_most_streams(uint32_t ring_bytes);
 /* Makes the rings of @sid accessible in both segments, once both exist. Returns 0 or -errno. */
 int rsk_seg_reach(struct rsk_seg *seg, uint32_t sid);
 
-/* What is in our ring of @sid will not be read any more: frees its pages. */
-void rsk_seg_drop_ring(const struct rsk_seg *seg, uint32_t sid);
-/* Frees the pages behind the first @bytes of our ring of @sid; of the window's ring. */
-void rsk_seg_narrow_ring(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes);
-void rsk_seg_narrow_window(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes);
+/*
+ * What is in our ring of @sid, or in the window's, behind its first @bytes will not be read any
+ * more: frees the pages.
+ */
+void rsk_seg_drop_ring(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes);
+void rsk_seg_drop_window(const struct rsk_seg *seg, uint32_t sid, uint32_t bytes);
 
 /*
  * In a fork child, which has none of the link's memory: maps zero pages of its own there, if that

@@ -72,8 +72,7 @@ int rsk_pm_transaction_attach(struct rsk_stream *s, struct rsk_link *l, uint32_t
 		rsk_tx_tag(&s->tx, &rsk_knobs.order);
 		rsk_rx_tag(&s->rx, &l->order, &s->rec->ahead);
 	}
-	s->wide.wants = 0;
-	s->wide.since_pos = s->wide.again_ns = s->wide.rest_pos = s->wide.told = 0;
+	memset(&s->wide, 0, sizeof(s->wide));
 	if (l->remote) {
 		rsk_tx_laps(&s->tx, RSK_SEG_FIRST_RING / RSK_CELL_BYTES);
 		rsk_rx_laps(&s->rx, RSK_SEG_FIRST_RING / RSK_CELL_BYTES);

@@ -104,7 +104,7 @@ static void reach_directly(struct rsk_remote_rail *rail, uint32_t sid, struct rs
 
 	if (way == RSK_VERBS_DIRECT)
 		w->direct_bytes = w->kept_bytes;
-	if (way >= 0)
+	if (way >= 0 || !w->direct_bytes)
 		return;
 	/* The window's ring could not be registered so wide. */
 	w->asked_bytes = w->direct_bytes;

@@ -2,6 +2,8 @@
 /* ring_width.c - asks for wider rings, and widens them: see ring_width.h. */
 #include "ring_width.h"
 
+#include <errno.h>
+
 #include "recovery.h"
 #include "remote_parts.h"
 #include "stream.h"
@@ -150,12 +152,13 @@ static enum rest made_narrow(struct rsk_stream *s)
 	bool call = false, put;
 	struct rsk_kernel_tcp k;
 	uint64_t next;
+	int rc = 0;
 
 	rsk_lock(&s->tx_lock);
 	/* What the receiver has read, if our program has made no call since. */
 	rsk_kernel_tcp_init(&k, s, fd);
 	if (fd >= 0 && rsk_stream_phase(s) == RSK_PHASE_PAIRED)
-		rsk_tx_serve(&s->tx, &k.c);
+		rc = rsk_tx_serve(&s->tx, &k.c);
 	next = s->tx.ring.next;
 	if (rsk_stream_phase(s) == RSK_PHASE_PAIRED && !s->wide.wants &&
 	    s->wide.rest_pos == s->tx.pos)
@@ -170,6 +173,8 @@ static enum rest made_narrow(struct rsk_stream *s)
 		s->wide.told = s->tx.ring.credit;
 	}
 	rsk_unlock(&s->tx_lock);
+	if (rc == -EPROTO)
+		rsk_stream_fail(s, fd);
 	if (put)
 		rsk_stream_notify(s, RSK_WAKE_RX);
 	/*
@@ -218,7 +223,7 @@ static bool rest(struct rsk_remote *r, uint32_t sid)
 			narrow_rail(&r->rail[i], sid);
 	if (is_wide(r, sid))
 		return true;
-	rsk_seg_narrow_window(&r->l->seg, sid, RSK_SEG_FIRST_RING);
+	rsk_seg_drop_window(&r->l->seg, sid, RSK_SEG_FIRST_RING);
 	return false;
 }
 
@@ -252,7 +257,8 @@ static bool is_read(const struct rsk_rx *rx)
 		return false;
 	if (rx->state < RSK_RX_DRAIN_TCP || rx->fin)
 		return true;
-	return rx->state == RSK_RX_ONRING && *rsk_ring_place(ring, ring->next) != ring->next &&
+	return rx->state == RSK_RX_ONRING &&
+	       __atomic_load_n(rsk_ring_place(ring, ring->next), __ATOMIC_ACQUIRE) != ring->next &&
 	       rsk_ring_cell(ring->cells, ring->next) < RSK_SEG_FIRST_RING / RSK_CELL_BYTES &&
 	       ring->lap_cells <= RSK_SEG_FIRST_RING / RSK_CELL_BYTES;
 }
@@ -276,7 +282,9 @@ static bool drop_later(struct rsk_remote *r, uint32_t sid)
 		read = rsk_stream_phase(s) == RSK_PHASE_PAIRED && is_read(&s->rx);
 	}
 	if (read)
-		rsk_seg_narrow_ring(&r->l->seg, sid, RSK_SEG_FIRST_RING);
+		rsk_seg_drop_ring(&r->l->seg, sid, RSK_SEG_FIRST_RING);
+	if (read && s)
+		rsk_rx_reach(&s->rx, RSK_SEG_FIRST_RING / RSK_CELL_BYTES);
 	if (s) {
 		rsk_unlock(&s->rx_lock);
 		rsk_stream_unpin(s);
@@ -296,10 +304,19 @@ void rsk_ring_width_give_back(struct rsk_remote_rail *rail, uint32_t sid, uint32
 	rsk_rdma_module->narrow_ring(rail->rail, sid, bytes);
 	w->given_bytes = bytes;
 	w->narrowed_ns = rsk_now_ns();
-	rsk_ring_width_given(rail->r, sid, bytes);
 	w->drop_due = true;
 	if (drop_later(rail->r, sid))
 		rest_later(rail->r, rsk_now_ns());
+}
+
+/* The streams of which a rail knows anything have ids below that. */
+static uint32_t known(const struct rsk_remote *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		n = r->rail[i].ways.n > n ? r->rail[i].ways.n : n;
+	return n;
 }
 
 void rsk_ring_width_rest(struct rsk_remote *r, uint64_t now_ns)
@@ -307,8 +324,7 @@ void rsk_ring_width_rest(struct rsk_remote *r, uint64_t now_ns)
 	if (now_ns < r->rest_ns)
 		return;
 	r->rest_ns = UINT64_MAX;
-	for (uint32_t sid = 0; r->state == RSK_REMOTE_UP && sid < rsk_seg_streams(&r->l->seg);
-	     sid++) {
+	for (uint32_t sid = 0; r->state == RSK_REMOTE_UP && sid < known(r); sid++) {
 		if (drop_later(r, sid))
 			rest_later(r, now_ns);
 		if (!is_wide(r, sid))

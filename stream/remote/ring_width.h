@@ -40,7 +40,10 @@ void rsk_ring_width_rest(struct rsk_remote *r, uint64_t now_ns);
 /* Progress thread: the peer uses no more than @bytes of our ring, by that rail. */
 void rsk_ring_width_give_back(struct rsk_remote_rail *rail, uint32_t sid, uint32_t bytes);
 
-/* Progress thread: @bytes of our ring are registered with a rail, or with others more. */
+/*
+ * Progress thread: @bytes of our ring are registered with a rail, or with others more. The receiver
+ * looks no further; it goes on looking so far until what was there is read.
+ */
 void rsk_ring_width_given(struct rsk_remote *r, uint32_t sid, uint32_t bytes);
 
 #endif

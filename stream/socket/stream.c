@@ -267,7 +267,7 @@ void rsk_stream_free(struct rsk_stream *s)
 		 * Registered memory is kept; so is memory that a sender may still have to repeat.
 		 */
 		if (s->rx.ring_bytes >= RING_KEEP && !s->link->remote && !s->rx.fallback.asked)
-			rsk_seg_drop_ring(&s->link->seg, s->sid);
+			rsk_seg_drop_ring(&s->link->seg, s->sid, 0);
 		rsk_link_set_stream(s->link, s->sid, NULL);
 		rsk_upcalls->unpaired(s);
 		rsk_rx_fini(&s->rx);

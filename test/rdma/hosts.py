@@ -139,6 +139,14 @@ def both_ways(one, other, up, down, chunk=16384, fin=0, ios=("block", "block"), 
     return results
 
 
+
+def widen(one, other, back=1 << 20):
+    """Moves so much, from one to other and back bytes the other way, that their rings become wide:
+    they then take a burst of 60,000 bytes that nobody reads, until they rest for five seconds.
+    """
+    both_ways(one, other, 1 << 20, back, chunk=65536)
+
+
 def ends(t, port):
     """[server's record, client's record] as `rsock stat` has them now; {} for an end without one.
     """

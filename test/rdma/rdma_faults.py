@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hosts import (EARN, FIRM, Peer, Wire, both_ways, configuration, connect, earn, ends, happened,
                    hosts, on_ring, pair, ring_bytes,
-                   said, serve, wedged)
+                   said, serve, wedged, widen)
 from lib.harness import Failure
 from rdmalab import case, lab, main
 
@@ -201,6 +201,8 @@ def stopped_with_a_ring_full(t, server, client, port):
     """
     for _ in range(5):
         earn(t, client, server, port)
+        widen(client, server)
+        earn(t, client, server, port)
         got, had = server.progress()[2], ends(t, port)[1]["tx_ring_bytes"]
         deaf(t, True, "roce")
         client.ask("{", "flow", "block", 60_000, 0, 16384, 0)
@@ -222,6 +224,8 @@ def shut_while_roce_is_lost(t):
     """
     hosts(t)
     server, client, port = pair(t)
+    earn(t, client, server, port)
+    widen(client, server)
     earn(t, client, server, port)
     got = server.progress()[2]
     deaf(t, True, "roce")
@@ -266,6 +270,8 @@ def closed_while_roce_is_lost(t):
         both_ways(client, server, 20_000, 0, chunk=2000)
         return ends(t, port)[1]["tx"] == "ring"
     lab(t)[1].until(sends_by_ring, 60, "the client to send by ring")
+    widen(client, server, back=0)
+    lab(t)[1].until(sends_by_ring, 60, "the client to send by ring again")
     t.equal(ends(t, port)[0]["tx"], "tcp", "the server sends by")
     deaf(t, True, "roce")
     client.ask("{", "flow", "block", 60_000, 0, 16384, 0)
@@ -321,6 +327,8 @@ def idle_while_broken(t):
     """
     hosts(t)
     server, client, port = pair(t)
+    earn(t, client, server, port)
+    widen(client, server)
     earn(t, client, server, port)
     client.ask("{", "flow", "block", 50_000, 0, 5000, 0)  # unread
     deaf(t, True, "roce")

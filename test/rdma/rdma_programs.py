@@ -470,7 +470,7 @@ s = socket.create_server((sys.argv[1], int(sys.argv[2])))
 s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 c, _ = s.accept()
 for _ in sys.stdin:
-    c.sendall(c.recv(4000, socket.MSG_WAITALL))
+    c.sendall(c.recv(20_000, socket.MSG_WAITALL))
     print("right", flush=True)
 c.sendall(b"x" * 100_000)
 print("sent", flush=True)
@@ -487,8 +487,8 @@ c.connect((sys.argv[1], int(sys.argv[2])))
 for line in sys.stdin:
     if line == "execute\\n":
         break
-    c.sendall(b"y" * 4000)
-    assert c.recv(4000, socket.MSG_WAITALL) == b"y" * 4000
+    c.sendall(b"y" * 20_000)
+    assert c.recv(20_000, socket.MSG_WAITALL) == b"y" * 20_000
     print("right", flush=True)
 os.set_inheritable(c.fileno(), True)
 environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
@@ -513,7 +513,8 @@ except OSError as error:
 def killed_while_it_repeats(t):
     """The reader of a ring executes a program without librsock, and the sender is killed while it
     repeats by TCP what was unread in the ring. A relay takes what has come, for which there is not
-    enough room: the reader gets a part and a reset, not an orderly end.
+    enough room: the reader gets a part and a reset, not an orderly end. The ring, which 20,000
+    bytes have made wide, takes all of it; TCP's buffers, made small, would not.
     """
     a, b = hosts(t)
     port = t.free_port()

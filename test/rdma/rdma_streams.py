@@ -5,12 +5,12 @@ import time
 
 from hosts import (EARN, FIRM, IOS, Peer, Wire, both_ways, connect, earn, ends, happened, hosts,
                    pair, plain, queue_pairs, registered,
-                   ring_bytes, said, serve)
+                   ring_bytes, said, serve, widen)
 from lib.harness import Failure
 from rdmalab import case, lab, main
 
 MIB = 1 << 20
-FITS = 60_000  # bytes: a ring takes them though they are not read
+FITS = 60_000  # bytes: a wide ring takes them though they are not read
 
 
 def turns(one, other, size, times):
@@ -135,6 +135,8 @@ def closed_with_much_under_way(t):
     hosts(t)
     for how in ("close", "end", "abandon", "_exit"):
         server, client, port = pair(t)
+        earn(t, client, server, port)
+        widen(client, server)
         earn(t, client, server, port)
         got = server.progress()[2]
         client.ask("{", "flow", "block", FITS, 0, 16384, 0)
