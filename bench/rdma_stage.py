@@ -31,6 +31,7 @@ LIMITS = (LIMIT, ASLEEP)
 GET_EACH, GET_ONCE = Mode("limit get each"), Mode("limit get once")
 GETS = (GET_EACH, GET_ONCE)
 MODES = (*PEERS, *LIMITS, *GETS)
+KNOBS = ("RSOCK_RDMA_RING_KB", "RSOCK_SPIN_US")  # passed on to programs over rsock
 SHARE = 0.9  # least share of packets, or bytes, that must have gone by RDMA
 
 # Opening a device takes as long as libibverbs needs to load all installed drivers, so only rxe's is
@@ -201,6 +202,7 @@ class Turn:
         if self.mode in PRELOAD:
             env["LD_PRELOAD"] = PRELOAD[self.mode]
         if self.mode is RSOCK:
+            env |= {knob: os.environ[knob] for knob in KNOBS if knob in os.environ}
             env["RSOCK_STAT_FILE"] = self.guests.next_file()
         return env
 

@@ -217,10 +217,10 @@ struct rsk_verbs_module {
 			    const struct rsk_verbs_addr *to, const void *data, size_t bytes);
 	/*
 	 * (progress) When it returns nothing arrives or leaves any more, and down() is not called.
-	 * Registrations stay, of rings those of the first RSK_SEG_FIRST_RING bytes; pending writes, and what the peer has reported (set_peer, set_ctl,
-	 * set_ring), do not. Waits for threads that are in news() of this rail: hold no lock that
-	 * news() takes. All of this is also true after down(), in which the rail may be freed or
-	 * connected again.
+	 * Registrations stay, of rings those of the first RSK_SEG_FIRST_RING bytes; pending writes,
+	 * and what the peer has reported (set_peer, set_ctl, set_ring), do not. Waits for threads
+	 * that are in news() of this rail: hold no lock that news() takes. All of this is also true
+	 * after down(), in which the rail may be freed or connected again.
 	 */
 	void (*rail_break)(struct rsk_verbs_rail *r);
 	void (*rail_free)(struct rsk_verbs_rail *r);
@@ -239,11 +239,11 @@ struct rsk_verbs_module {
 	/*
 	 * (progress) Register our control blocks of a group, or the first @bytes of our ring of a
 	 * stream; *rkey: for the peer. A second registration, of no more bytes, does nothing; of
-	 * more, it is one beside the first, of at most RSK_SEG_WIDTHS. Return 0, -ENOMEM (RLIMIT_MEMLOCK, device
-	 * limits: may succeed later), -errno; -ENOTCONN: no device is known yet (before the first
-	 * up()). A rail that comes up on another device has lost all registrations. reg_limit()
-	 * sets the maximum that this process registers, in bytes; 0: no limit of ours. A ring must
-	 * be accessible (rsk_seg_reach()).
+	 * more, it is one beside the first, of at most RSK_SEG_WIDTHS. Return 0, -ENOMEM
+	 * (RLIMIT_MEMLOCK, device limits: may succeed later), -errno; -ENOTCONN: no device is known
+	 * yet (before the first up()). A rail that comes up on another device has lost all
+	 * registrations. reg_limit() sets the maximum that this process registers, in bytes; 0: no
+	 * limit of ours. A ring must be accessible (rsk_seg_reach()).
 	 *
 	 * The environment's RSK_VERBS_FAIL_REG=n makes n % of the calls that would register a ring
 	 * of ours fail with -ENOMEM; for tests. RSK_VERBS_ACK_TIMEOUT=n (14): 4.096 us * 2^n until

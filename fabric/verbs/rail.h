@@ -17,8 +17,8 @@ int rsk_mr_buffers(struct rsk_verbs_rail *r);
 int rsk_mr_ctl(struct rsk_verbs_rail *r, uint32_t group, uint32_t *rkey);
 int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes, uint32_t *rkey);
 /*
- * Returns a registration of at least the first @bytes at @at, which it makes if there is none. NULL:
- * *rc.
+ * Returns a registration of at least the first @bytes at @at, which it makes if there is none.
+ * NULL: *rc.
  */
 struct ibv_mr *rsk_mr_width(struct rsk_verbs_rail *r, struct rsk_vwidths *w, void *at, size_t bytes,
 			    int access, int *rc);

@@ -9,7 +9,8 @@
  * from a lap that the stream's key determines, and never wraps (64 bits). Its place is index mod
  * cells, so slots may land in any order. When all slots were taken the sender may skip the rest of
  * a lap; no slot has those indexes. A slot whose kind has RSK_SLOT_LAST takes all cells up to the
- * end of its lap, whatever its payload, so a sender needs memory for the beginning of the ring only.
+ * end of its lap, whatever its payload, so a sender needs memory for the beginning of the ring
+ * only.
  *
  *	| index 8 | len 4 | kind 2 | order 2 | hash 8 | payload len |	little-endian, host = wire
  *
@@ -82,9 +83,9 @@ static inline bool rsk_slot_is_empty(const struct rsk_slot_head *head)
 }
 
 /*
- * The cells that the slot takes in a ring of @cells: those of its payload, or the rest of the lap. A
- * slot of no bytes in the first RSK_SLOT_LAP_HEAD cells of a lap does not end it: a command has to
- * find room behind it before the receiver has taken anything of the lap.
+ * The cells that the slot takes in a ring of @cells: those of its payload, or the rest of the lap.
+ * A slot of no bytes in the first RSK_SLOT_LAP_HEAD cells of a lap does not end it: a command has
+ * to find room behind it before the receiver has taken anything of the lap.
  */
 #define RSK_SLOT_LAP_HEAD 2u
 static inline uint32_t rsk_slot_extent(const struct rsk_slot_head *head, uint32_t cells)

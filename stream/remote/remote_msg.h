@@ -90,8 +90,8 @@ struct rsk_remote_msg {
 	 */
 	uint32_t epoch;
 	/*
-	 * RAIL, RING_REQ, RING, NARROW, RAIL_DOWN, MISSING, MISSING_END: number of the rail; CANDIDATE: how
-	 * many rails the sender admits
+	 * RAIL, RING_REQ, RING, NARROW, RAIL_DOWN, MISSING, MISSING_END: number of the rail;
+	 * CANDIDATE: how many rails the sender admits
 	 */
 	uint32_t rail;
 	/*

@@ -161,6 +161,12 @@ static inline uint64_t rsk_ring_tx_index(const struct rsk_ring_tx *tx, uint64_t 
  */
 void rsk_ring_tx_widen(struct rsk_ring_tx *tx, uint32_t cells);
 
+/* Cells that have no slot count for nothing where cells stand for bytes: pacing. */
+void rsk_ring_tx_skip(struct rsk_ring_tx *tx, uint64_t cells);
+
+/* The slot of data at the next index is the last one of its lap, if so little is left behind it. */
+void rsk_ring_tx_mark_last(const struct rsk_ring_tx *tx, struct rsk_slot_head *head);
+
 /* Drained, at the beginning of a promotion: leaves a lap in which there may be no room for data. */
 void rsk_ring_tx_end_lap(struct rsk_ring_tx *tx);
 
@@ -247,8 +253,8 @@ ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, str
 			  size_t max);
 
 /*
- * Puts a slot of no bytes, which ends the lap unless it has just begun. The ring is drained. Returns
- * 0 or -errno.
+ * Puts a slot of no bytes, which ends the lap unless it has just begun. The ring is drained.
+ * Returns 0 or -errno.
  */
 int rsk_ring_put_last(struct rsk_ring_tx *tx, const struct rsk_key *key);
 

@@ -329,6 +329,14 @@ void kit_rail_up(struct kit *k, uint32_t index)
 	cr_assert_eq(k->r->state, RSK_REMOTE_UP);
 }
 
+void kit_link_two(struct kit *k)
+{
+	kit_init();
+	kit_link(k, true);
+	kit_rail_up(k, 0);
+	kit_rail_up(k, 1);
+}
+
 void kit_rail_down(struct kit *k, uint32_t index, int err)
 {
 	rail_break(k->r->rail[index].rail);

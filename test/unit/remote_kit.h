@@ -65,6 +65,9 @@ bool kit_comes_from(struct kit *k, uint32_t index, uint32_t generation,
 void kit_rail_down(struct kit *k, uint32_t index, int err);
 bool kit_connecting(const struct kit *k, uint32_t index);
 
+/* kit_init(), and a link that has two rails. */
+void kit_link_two(struct kit *k);
+
 /* A TCP connection on this host, whose connecting end the engine tracks. */
 struct kit_stream kit_connected(void);
 /* A TCP connection on this host, paired over the link. @on: its sender is on the ring. */

@@ -22,10 +22,7 @@ static uint64_t now_ns;
 
 static void set(void)
 {
-	kit_init();
-	kit_link(&k, true);
-	kit_rail_up(&k, 0);
-	kit_rail_up(&k, 1);
+	kit_link_two(&k);
 	now_ns = rsk_now_ns();
 }
 
