@@ -7,7 +7,8 @@ export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 
 .PHONY: build deps demo demo-cluster test test-rdma test-rdma-short test-configs bench bench-quick \
 	picture bench-mapper bench-cluster bench-rdma bench-rdma-quick bench-rdma-paper \
-	bench-rdma-cost bench-rdma-failover bench-mechanisms check format model fuzz fuzz-long \
+	bench-rdma-cost bench-rdma-counts bench-rdma-failover bench-mechanisms \
+	check format model fuzz fuzz-long \
 	differ differ-long soak soak-long test-all chaos-long mutants guard sanitize deb \
 	test-deb clean
 
@@ -86,6 +87,10 @@ bench-rdma-paper: build
 # memory, registrations and set-up of a stream and of a link between two guests; 10 minutes
 bench-rdma-cost: build
 	@bench/rdma.sh cost
+
+# work requests, system calls and instructions of a message between two guests; 5 minutes
+bench-rdma-counts: build
+	@bench/rdma.sh counts
 
 # how long a stream stands still when one of its two rails dies, between two guests; some 8 minutes
 bench-rdma-failover: build

@@ -133,7 +133,8 @@ def measure(lab, points, args, cells, had, begun):
                 cells[point.key]["errors"].append(str(error))
                 continue
             cells[point.key]["transfers"].append(transfers)
-            cells[point.key]["registered_bytes"] = [end["registered_bytes"] for end in ends]
+            cells[point.key]["registered_bytes"] = [
+                end["registered_bytes"] - end["deregistered_bytes"] for end in ends]
         took = time.monotonic() - started
         print(f"round {number + 1} of {had + args.rounds}: {took:.0f} s", file=sys.stderr)
     return had + args.rounds

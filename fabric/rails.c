@@ -28,11 +28,9 @@ static bool is_up(const struct rsk_rails *rs, uint32_t i)
 
 uint32_t rsk_rails_count(const struct rsk_rails *rs)
 {
-	uint32_t n = 0;
+	uint32_t up = atomic_load_explicit(&rs->up, memory_order_acquire);
 
-	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
-		n += is_up(rs, i);
-	return n;
+	return (uint32_t)__builtin_popcount(up);
 }
 
 /* ---- choice ---- */
@@ -255,7 +253,7 @@ static bool rails_several(const struct rsk_rail *rail)
 {
 	const struct rsk_rails *rs = rail->priv;
 
-	return atomic_load_explicit(&rs->several, memory_order_acquire);
+	return rsk_rails_count(rs) > 1;
 }
 
 static uint64_t rails_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
@@ -263,9 +261,13 @@ static uint64_t rails_due(struct rsk_rail *rail, uint32_t sid, uint32_t what)
 	struct rsk_rails *rs = rail->priv;
 	uint64_t doorbells = 0;
 
-	for (uint32_t i = 0; i < RSK_RAILS_MOST && !rs->mute; i++)
-		if (is_up(rs, i))
-			doorbells |= rs->rail[i]->ops->due(rs->rail[i], sid, what);
+	if (!rs->mute)
+		for (uint32_t up = atomic_load_explicit(&rs->up, memory_order_acquire); up;
+		     up &= up - 1) {
+			struct rsk_rail *by = rs->rail[__builtin_ctz(up)];
+
+			doorbells |= by->ops->due(by, sid, what);
+		}
 	atomic_thread_fence(memory_order_seq_cst);
 	return doorbells;
 }
@@ -439,8 +441,11 @@ int rsk_rails_reach(struct rsk_rails *rs, uint32_t sid, const struct rsk_rails_r
 bool rsk_rails_validate(const struct rsk_rails *rs)
 {
 	int lead = atomic_load(&rs->lead);
+	uint32_t up = 0;
 
-	if (atomic_load(&rs->several) != (rsk_rails_count(rs) > 1))
+	for (uint32_t i = 0; i < RSK_RAILS_MOST; i++)
+		up |= (uint32_t)is_up(rs, i) << i;
+	if (atomic_load(&rs->up) != up)
 		return false;
 	if (lead >= (int)RSK_RAILS_MOST || (lead >= 0 && !is_up(rs, (uint32_t)lead)))
 		return false;

@@ -124,8 +124,12 @@ struct rsk_rails {
 	 * put them all.
 	 */
 	_Atomic(bool) words_open;
-	/* More than one is up; written by the progress thread, release. */
-	_Atomic(bool) several;
+	/*
+	 * A bit for each rail whose state is up. Written by the progress thread, release: a bit is
+	 * set before that state and cleared after it, so a thread that has put something by a rail
+	 * sees its bit, and makes it due there. Read acquire.
+	 */
+	_Atomic(uint32_t) up;
 	/*
 	 * Incremented when threads that put have to choose again; never 0. Written by the progress
 	 * thread, release.

@@ -58,8 +58,13 @@ void rsk_rails_changed(struct rsk_rails *rs)
 
 static void set_state(struct rsk_rails *rs, uint32_t rail, enum rsk_rails_state state)
 {
+	uint32_t up = atomic_load_explicit(&rs->up, memory_order_relaxed);
+
+	if (state == RSK_RAILS_UP)
+		atomic_store_explicit(&rs->up, up | 1u << rail, memory_order_release);
 	atomic_store_explicit(&rs->state[rail], (uint8_t)state, memory_order_release);
-	atomic_store_explicit(&rs->several, rsk_rails_count(rs) > 1, memory_order_release);
+	if (state != RSK_RAILS_UP)
+		atomic_store_explicit(&rs->up, up & ~(1u << rail), memory_order_release);
 }
 
 void rsk_rails_up(struct rsk_rails *rs, uint32_t rail)

@@ -40,9 +40,11 @@
 #ifndef RSK_VERBS_H
 #define RSK_VERBS_H
 
+#include <rsock/stats.h>
+
 #include "segment.h"
 
-#define RSK_VERBS_VERSION 7u
+#define RSK_VERBS_VERSION 8u
 /* Private data that an rdma_cm request carries. */
 #define RSK_VERBS_PRIVATE_BYTES 48u
 /* Of an indirect buffer; a slot of maximum size goes through it in pieces. */
@@ -90,23 +92,11 @@ enum rsk_verbs_way {
 	RSK_VERBS_DIRECT    /* by RDMA WRITE to its place */
 };
 
-/* Counted since the process started; relaxed. */
-struct rsk_verbs_counters {
-	_Atomic(uint64_t) writes, write_bytes; /* work requests posted, and their payload */
-	_Atomic(uint64_t) with_imm;	       /* of those, with immediate data */
-	_Atomic(uint64_t) inlined;
-	_Atomic(uint64_t) indirect_slots, indirect_bytes; /* sent by an indirect buffer */
-	/* Calls of due() that had to leave writes pending: queue or indirect buffer full. */
-	_Atomic(uint64_t) held_back;
-	_Atomic(uint64_t) completions; /* completions of receives */
-	_Atomic(uint64_t) events;      /* read from completion channels */
-	_Atomic(uint64_t) registered_bytes, register_failed;
-	_Atomic(uint64_t) reads; /* of the peer's memory */
-};
-
 /* What the process provides to the module: helpers and callbacks. */
 struct rsk_verbs_host {
 	void *ctx;
+	/* RSK_STATS_VERBS_COUNT words, to which the module adds; borrowed until close. */
+	uint64_t *counts;
 
 	/*
 	 * (progress) Moves a descriptor of ours to a number that does not disturb the application.
@@ -296,8 +286,6 @@ struct rsk_verbs_module {
 	 * Returns 0, -ETIMEDOUT, -EIO.
 	 */
 	int (*rail_settle)(struct rsk_verbs_rail *r, uint64_t timeout_ns);
-
-	const struct rsk_verbs_counters *(*counters)(const struct rsk_verbs *v);
 
 	/*
 	 * Called in a fork child, before anything else: closes the child's copies of all

@@ -104,6 +104,16 @@ static inline void rsk_scope_end(struct rsk_scope *s)
 	struct rsk_scope name __attribute__((cleanup(rsk_scope_end))) = { .ret = -1 }
 
 /*
+ * A library that ours uses, libibverbs, makes the call on one of our descriptors: for the kernel,
+ * and there is no operation.
+ */
+static inline bool rsk_scope_is_inside(struct rsk_scope *s, int fd)
+{
+	s->fast = rsk_fd_ours(fd) && rsk_sigdefer_depth;
+	return s->fast;
+}
+
+/*
  * rsk_scope_recv, rsk_scope_send - pass the call to the engine. True: done, s->ret is what the hook
  * returns (errno set). False: the kernel has to do it, put the real call's result into s->ret.
  * Flags and vectors must be checked before (rsk_iov_valid(), rsk_recv_is_real() ...).
@@ -114,15 +124,16 @@ static inline bool rsk_scope_recv(struct rsk_scope *s, int fd, const struct iove
 	bool kernel;
 	ssize_t ret = rsk_fast_path_recv(fd, iov, n, flags);
 
-	if (__builtin_expect(ret != RSK_SLOW_PATH, 1)) {
+	if (__builtin_expect(ret > RSK_SLOW_PATH, 1)) {
 		s->fast = true;
 		s->ret = rsk_result(ret);
 		return true;
 	}
-	if (n && rsk_touch_never(iov->iov_base))
+	if (rsk_scope_is_inside(s, fd) || (n && rsk_touch_never(iov->iov_base)))
 		return false;
 	kernel = rsk_op_begin(&s->op, fd, RSK_OP_RECV) == RSK_KERNEL;
 	s->op.peek = !!(flags & MSG_PEEK);
+	s->op.nothing_here = ret == RSK_NOTHING_HERE;
 	if (kernel)
 		return false;
 	ret = rsk_op_recv(&s->op, iov, n, flags);
@@ -137,12 +148,12 @@ static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iove
 {
 	ssize_t ret = rsk_fast_path_send(fd, iov, n, flags);
 
-	if (__builtin_expect(ret != RSK_SLOW_PATH, 1)) {
+	if (__builtin_expect(ret > RSK_SLOW_PATH, 1)) {
 		s->fast = true;
 		s->ret = rsk_result(ret);
 		return true;
 	}
-	if (n && rsk_touch_never(iov->iov_base))
+	if (rsk_scope_is_inside(s, fd) || (n && rsk_touch_never(iov->iov_base)))
 		return false;
 	if (rsk_op_begin(&s->op, fd, RSK_OP_SEND) == RSK_KERNEL &&
 	    !rsk_op_chunked(&s->op, iov, n, flags))

@@ -169,7 +169,7 @@ void rsk_vdev_sends(struct rsk_vdev *d)
 		uint32_t sid[RSK_VERBS_TOLD], told = 0;
 
 		ibv_ack_cq_events(cq, 1);
-		RSK_COUNT(d->v, events, 1);
+		RSK_COUNT(d->v, EVENTS, 1);
 		pthread_mutex_lock(&r->lock);
 		r->armed_all = false;
 		if (r->live) {

@@ -63,11 +63,18 @@ enum stop {
 
 /* How much one flush has added. */
 struct gone {
-	struct rsk_batch batch;
-	uint32_t places; /* places in the send queue */
-	uint32_t units;	 /* units of the indirect buffer */
+	uint32_t units; /* units of the indirect buffer */
 	bool any;
+	struct rsk_batch batch;
 };
+
+/* Work requests are written when they are added: a batch is a kilobyte. */
+static void begin(struct gone *g)
+{
+	g->units = 0;
+	g->any = false;
+	g->batch.n = 0;
+}
 
 static bool place(struct rsk_verbs_rail *r, struct gone *g)
 {
@@ -139,8 +146,8 @@ static enum stop indirect(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vst
 		s->indirect_to = r->out_at;
 		if (!bytes)
 			continue;
-		RSK_COUNT(r->v, indirect_slots, 1);
-		RSK_COUNT(r->v, indirect_bytes, bytes);
+		RSK_COUNT(r->v, INDIRECT_SLOTS, 1);
+		RSK_COUNT(r->v, INDIRECT_BYTES, bytes);
 		took(r, s, bytes < len ? bytes : len);
 	}
 	return DONE;
@@ -195,14 +202,15 @@ _Static_assert(offsetof(struct rsk_seg_ctl, rx_word) == sizeof(struct rsk_contro
  */
 void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s)
 {
-	struct gone g = { .units = 0 };
+	struct gone g;
 	enum stop stop[2];
 
+	begin(&g);
 	if (!r->live || !r->peer_known || atomic_load(&r->err))
 		return;
 	/* The immediate needs a place even if there is nothing else to send. */
 	if (!place(r, &g)) {
-		RSK_COUNT(r->v, held_back, 1);
+		RSK_COUNT(r->v, HELD_BACK, 1);
 		list_add(r, RSK_LIST_QUEUE, sid, s);
 		return;
 	}
@@ -211,10 +219,10 @@ void rsk_flush_stream(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream
 	if (stop[0] == DONE && stop[1] == DONE) {
 		s->pending = false;
 	} else if (stop[0] == NO_QUEUE || stop[1] == NO_QUEUE) {
-		RSK_COUNT(r->v, held_back, 1);
+		RSK_COUNT(r->v, HELD_BACK, 1);
 		list_add(r, RSK_LIST_QUEUE, sid, s);
 	} else if (stop[0] == NO_ROOM) {
-		RSK_COUNT(r->v, held_back, 1);
+		RSK_COUNT(r->v, HELD_BACK, 1);
 		list_add(r, RSK_LIST_ROOM, sid, s);
 		/*
 		 * The progress thread checks the list itself after its flush (verbs_work()). Waking
@@ -288,8 +296,9 @@ uint32_t rsk_flush_arrivals(struct rsk_verbs_rail *r, uint32_t sid[RSK_VERBS_TOL
 /* Sends the messages about the indirect buffers: freed units, and the request to report them. */
 static void flush_msgs(struct rsk_verbs_rail *r)
 {
-	struct gone g = { .units = 0 };
+	struct gone g;
 
+	begin(&g);
 	if (r->give_back && place(r, &g)) {
 		uint32_t units = r->give_back;
 
@@ -310,10 +319,11 @@ static void flush_msgs(struct rsk_verbs_rail *r)
  */
 static void say_words(struct rsk_verbs_rail *r)
 {
-	struct gone g = { .units = 0 };
 	const uint8_t *cells;
 	uint32_t off, bytes;
+	struct gone g;
 
+	begin(&g);
 	while ((cells = rsk_control_msgs_next(&r->said, &off, &bytes)) &&
 	       entry_out(r, RSK_INDIRECT_WORDS, off, cells, &bytes, &g) == DONE)
 		rsk_control_msgs_sent(&r->said, bytes);

@@ -109,6 +109,7 @@ struct rsk_vdev {
 	uint32_t cqs_n;
 	struct rsk_vcq *turn;	      /* the completion queue that is polled first next time */
 	struct rsk_verbs_rail *rails; /* hash table by qp_num */
+	struct rsk_verbs_rail *found; /* in it: of the newest completion; NULL: none */
 };
 
 /*
@@ -300,11 +301,12 @@ struct rsk_verbs {
 	uint64_t fail_dice;		 /* progress thread: state of rsk_splitmix_next() */
 	uint32_t fail_reg;		 /* progress thread: RSK_VERBS_FAIL_REG */
 	uint8_t ack_timeout;		 /* RSK_VERBS_ACK_TIMEOUT; 0: not set */
-	struct rsk_verbs_counters counters;
+	uint64_t registered;		 /* progress thread: bytes */
 };
 
+/* Adds @n to a counter of the process (RSK_STATS_VERBS). */
 #define RSK_COUNT(v, counter, n)                                                                   \
-	atomic_fetch_add_explicit(&(v)->counters.counter, (n), memory_order_relaxed)
+	__atomic_fetch_add(&(v)->host.counts[RSK_STATS_VERBS_##counter], (n), __ATOMIC_RELAXED)
 
 /* Wraps a function of kind (path): no cancellation point, errno unchanged. */
 struct rsk_quiet {

@@ -263,11 +263,6 @@ static void verbs_reg_limit(struct rsk_verbs *v, uint64_t bytes)
 	v->reg_limit = bytes;
 }
 
-static const struct rsk_verbs_counters *verbs_counters(const struct rsk_verbs *v)
-{
-	return &v->counters;
-}
-
 __attribute__((visibility("default"))) extern const struct rsk_verbs_module rsk_verbs_module;
 
 const struct rsk_verbs_module rsk_verbs_module = {
@@ -301,6 +296,5 @@ const struct rsk_verbs_module rsk_verbs_module = {
 	.rail_say = rsk_rail_say,
 	.msgs_wanted = verbs_msgs_wanted,
 	.rail_settle = rsk_rail_settle,
-	.counters = verbs_counters,
 	.forked = rsk_verbs_forked,
 };

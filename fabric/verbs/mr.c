@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <rsock/splitmix.h>
 #include <rsock/sys.h>
@@ -24,18 +25,19 @@ struct ibv_mr *rsk_mr_new(struct rsk_verbs_rail *r, void *at, size_t bytes, int 
 	struct ibv_mr *mr;
 
 	*rc = -ENOMEM;
-	if (v->reg_limit && atomic_load(&v->counters.registered_bytes) + bytes > v->reg_limit) {
-		RSK_COUNT(v, register_failed, 1);
+	if (v->reg_limit && v->registered + bytes > v->reg_limit) {
+		RSK_COUNT(v, REGISTER_FAILED, 1);
 		return NULL;
 	}
 	mr = ibv_reg_mr(r->pd, at, bytes, access);
 	if (!mr) {
 		/* A locked-memory limit gives EAGAIN or ENOMEM, depending on kernel and driver. */
 		*rc = errno == EAGAIN || !errno ? -ENOMEM : -errno;
-		RSK_COUNT(v, register_failed, 1);
+		RSK_COUNT(v, REGISTER_FAILED, 1);
 		return NULL;
 	}
-	RSK_COUNT(v, registered_bytes, bytes);
+	v->registered += bytes;
+	RSK_COUNT(v, REGISTERED_BYTES, bytes);
 	*rc = 0;
 	return mr;
 }
@@ -44,7 +46,8 @@ void rsk_mr_free(struct rsk_verbs *v, struct ibv_mr **mr)
 {
 	if (!*mr)
 		return;
-	atomic_fetch_sub(&v->counters.registered_bytes, (*mr)->length);
+	v->registered -= (*mr)->length;
+	RSK_COUNT(v, DEREGISTERED_BYTES, (*mr)->length);
 	ibv_dereg_mr(*mr);
 	*mr = NULL;
 }
@@ -74,20 +77,23 @@ static struct ibv_mr *has_width(const struct rsk_vwidths *w, size_t bytes)
 
 /*
  * What may be registered in all when a ring becomes wider: half of what the process may lock, so
- * that the other half is there for streams to come.
+ * that the other half is there for streams to come. Where nothing limits that, peers, which get a
+ * wide ring by asking, have a sixteenth of the host's memory at the most; the kernel's TCP gives
+ * its buffers between a tenth and an eighth (net.ipv4.tcp_mem).
  */
 static uint64_t wide_limit(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	uint64_t of_host = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 16;
 	struct rlimit lim;
 
 	if (rsk_sys_capget(&head, data) == 0 &&
 	    data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK))
-		return UINT64_MAX;
-	if (getrlimit(RLIMIT_MEMLOCK, &lim) < 0 || lim.rlim_cur == RLIM_INFINITY)
-		return UINT64_MAX;
-	return lim.rlim_cur / 2;
+		return of_host;
+	if (getrlimit(RLIMIT_MEMLOCK, &lim) < 0)
+		return of_host;
+	return lim.rlim_cur / 2 < of_host ? lim.rlim_cur / 2 : of_host;
 }
 
 struct ibv_mr *rsk_mr_width(struct rsk_verbs_rail *r, struct rsk_vwidths *w, void *at, size_t bytes,
@@ -108,7 +114,7 @@ struct ibv_mr *rsk_mr_width(struct rsk_verbs_rail *r, struct rsk_vwidths *w, voi
 			return NULL;
 	}
 	*rc = -ENOMEM;
-	if (i && atomic_load(&r->v->counters.registered_bytes) + bytes > wide_limit())
+	if (i && r->v->registered + bytes > wide_limit())
 		return NULL;
 	if (i < RSK_SEG_WIDTHS)
 		w->mr[i] = mr = rsk_mr_new(r, at, bytes, access, rc);
@@ -201,7 +207,7 @@ int rsk_mr_ring(struct rsk_verbs_rail *r, uint32_t sid, uint32_t bytes, uint32_t
 		return -ENOMEM;
 	s = rsk_rail_stream(r, sid);
 	if (!has_width(&s->ring, bytes) && injected(r->v)) {
-		RSK_COUNT(r->v, register_failed, 1);
+		RSK_COUNT(r->v, REGISTER_FAILED, 1);
 		return -ENOMEM;
 	}
 	mr = rsk_mr_width(r, &s->ring, r->seg->rail.segment + rsk_seg_ring_off(&r->seg->own, sid),

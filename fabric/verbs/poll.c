@@ -35,18 +35,20 @@ struct taken {
 /*
  * Reads all events of the channel and arms their queues. It reads all of them because an
  * edge-triggered waiter is not told about events that were left. A queue has at most one event
- * there, because it is armed again only after that was read.
+ * there, because it is armed again only after that was read: after as many as there are queues no
+ * read has to find that there is none.
  */
 static void rearm(struct rsk_vdev *d)
 {
+	uint32_t left = d->cqs_n;
 	struct ibv_cq *cq;
 	bool any = false;
 	void *ctx;
 
-	while (ibv_get_cq_event(d->recv_channel, &cq, &ctx) == 0) {
+	for (; left && ibv_get_cq_event(d->recv_channel, &cq, &ctx) == 0; left--) {
 		((struct rsk_vcq *)ctx)->disarmed = any = true;
 		ibv_ack_cq_events(cq, 1);
-		RSK_COUNT(d->v, events, 1);
+		RSK_COUNT(d->v, EVENTS, 1);
 	}
 	for (struct rsk_vcq *q = any ? d->cqs : NULL; q; q = q->next)
 		if (q->disarmed) {
@@ -116,10 +118,12 @@ static void look_up(struct rsk_vdev *d, const struct ibv_wc *wc, struct taken *t
 {
 	uint32_t units;
 
-	*t = (struct taken){ .rail = NULL };
-	HASH_FIND(hh, d->rails, &wc->qp_num, sizeof(wc->qp_num), t->rail);
+	*t = (struct taken){ .rail = d->found };
+	if (!t->rail || t->rail->qp_num != wc->qp_num)
+		HASH_FIND(hh, d->rails, &wc->qp_num, sizeof(wc->qp_num), t->rail);
 	if (!t->rail)
 		return;
+	d->found = t->rail;
 	atomic_fetch_add(&t->rail->in_poll, 1);
 	if (wc->status != IBV_WC_SUCCESS) {
 		t->err = -EIO;
@@ -318,11 +322,12 @@ int rsk_vdev_poll(struct rsk_vdev *d, bool events)
 		}
 		all += n;
 		if (n < TAKE) {
-			RSK_COUNT(d->v, completions, (uint64_t)all);
+			if (all)
+				RSK_COUNT(d->v, COMPLETIONS, (uint64_t)all);
 			return all;
 		}
 	}
-	RSK_COUNT(d->v, completions, (uint64_t)all);
+	RSK_COUNT(d->v, COMPLETIONS, (uint64_t)all);
 	/* More completions may be there, for which no event will come. */
 	atomic_store(&d->v->more, true);
 	rsk_sys_write(d->v->more_fd, &one, sizeof(one));
@@ -368,6 +373,7 @@ void rsk_vdev_remove(struct rsk_vdev *d, struct rsk_verbs_rail *r)
 	rsk_vdev_drain(d);
 	pthread_mutex_lock(&d->lock);
 	HASH_DELETE(hh, d->rails, r);
+	d->found = NULL;
 	pthread_mutex_unlock(&d->lock);
 	/*
 	 * Now the queue pair is in error. None of its completions may be left in the queue when the

@@ -55,6 +55,8 @@ void rsk_post_reap(struct rsk_verbs_rail *r)
 
 	do {
 		n = ibv_poll_cq(r->cq, 16, wc);
+		if (n > 0)
+			RSK_COUNT(r->v, SEND_COMPLETIONS, (uint64_t)n);
 		for (int i = 0; i < n; i++) {
 			uint64_t index = wc[i].wr_id & INDEX_MASK;
 			int err = wc[i].status == IBV_WC_SUCCESS ? 0 : status_err(wc[i].status);
@@ -114,7 +116,7 @@ static void number(struct rsk_verbs_rail *r, struct ibv_send_wr *wr, bool must)
 static int post(struct rsk_verbs_rail *r, struct ibv_send_wr *first)
 {
 	struct ibv_send_wr *bad;
-	uint64_t n = 0, bytes = 0, inlined = 0;
+	uint64_t n = 0, bytes = 0, inlined = 0, signalled = 0;
 	int rc;
 
 	for (const struct ibv_send_wr *wr = first; wr; wr = wr->next) {
@@ -122,19 +124,23 @@ static int post(struct rsk_verbs_rail *r, struct ibv_send_wr *first)
 		for (int i = 0; i < wr->num_sge; i++)
 			bytes += wr->sg_list[i].length;
 		inlined += (wr->send_flags & IBV_SEND_INLINE) != 0;
+		signalled += (wr->send_flags & IBV_SEND_SIGNALED) != 0;
 	}
 	rc = ibv_post_send(r->qp, first, &bad);
 	if (rc) {
 		rsk_rail_fail(r, rc > 0 ? -rc : -EIO);
 		return -EIO;
 	}
+	if (signalled)
+		RSK_COUNT(r->v, SIGNALLED, signalled);
 	if (first->opcode == IBV_WR_RDMA_READ) {
-		RSK_COUNT(r->v, reads, 1);
+		RSK_COUNT(r->v, READS, 1);
 		return 0;
 	}
-	RSK_COUNT(r->v, writes, n);
-	RSK_COUNT(r->v, write_bytes, bytes);
-	RSK_COUNT(r->v, inlined, inlined);
+	RSK_COUNT(r->v, WRITES, n);
+	RSK_COUNT(r->v, WRITE_BYTES, bytes);
+	if (inlined)
+		RSK_COUNT(r->v, INLINED, inlined);
 	return 0;
 }
 
@@ -175,7 +181,7 @@ int rsk_post_last(struct rsk_verbs_rail *r, struct rsk_batch *b, uint32_t imm)
 	wr = &b->wr[b->n - 1];
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr->imm_data = htonl(imm);
-	RSK_COUNT(r->v, with_imm, 1);
+	RSK_COUNT(r->v, WITH_IMM, 1);
 	return post_batch(r, b);
 }
 

@@ -57,6 +57,15 @@ static void flush_fresh(struct rsk_verbs_rail *r)
 	}
 }
 
+/* A put posts rarely, and only then makes calls that would be cancellation points. */
+static __attribute__((noinline)) void flush_quietly(struct rsk_verbs_rail *r)
+{
+	struct rsk_quiet q = rsk_quiet_begin();
+
+	flush_fresh(r);
+	rsk_quiet_end(&q);
+}
+
 static void freshen(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *s)
 {
 	uint32_t n = atomic_load_explicit(&r->fresh_n, memory_order_relaxed);
@@ -64,7 +73,7 @@ static void freshen(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *
 	if (s->fresh)
 		return;
 	if (n == RSK_VERBS_FRESH) {
-		flush_fresh(r);
+		flush_quietly(r);
 		n = 0;
 	}
 	s->fresh = true;
@@ -75,7 +84,6 @@ static void freshen(struct rsk_verbs_rail *r, uint32_t sid, struct rsk_vstream *
 static int verbs_put(struct rsk_rail *rail, uint64_t off, size_t len)
 {
 	struct rsk_verbs_rail *r = rail->priv;
-	struct rsk_quiet q = rsk_quiet_begin();
 	struct rsk_vstream *s = NULL;
 	struct rsk_remote_region at;
 	int rc = rsk_remote_region_find(r->seg, off, len, &at);
@@ -94,7 +102,7 @@ static int verbs_put(struct rsk_rail *rail, uint64_t off, size_t len)
 			 * Posting makes room. It fails only on a rail that makes no progress and
 			 * was chosen because there is no other.
 			 */
-			flush_fresh(r);
+			flush_quietly(r);
 			rc = pending_writes(r, &s->pending_writes, &at, len);
 			if (rc == -ENOBUFS)
 				rsk_rail_fail(r, rc);
@@ -103,7 +111,6 @@ static int verbs_put(struct rsk_rail *rail, uint64_t off, size_t len)
 			freshen(r, at.sid, s);
 		pthread_mutex_unlock(&r->lock);
 	}
-	rsk_quiet_end(&q);
 	return rc;
 }
 

@@ -17,7 +17,7 @@
 
 #define RSK_STATS_NAME "rsock-stat"
 #define RSK_STATS_MAGIC UINT64_C(0x544154534b434f53)
-#define RSK_STATS_VERSION 7
+#define RSK_STATS_VERSION 8
 #define RSK_STATS_PROCESSES 64u
 #define RSK_STATS_STREAMS 16384u
 #define RSK_STATS_EVENTS 8u
@@ -48,6 +48,35 @@ enum rsk_stats_registration {
 	RSK_STATS_REGISTRATIONS(X)
 #undef X
 	RSK_STATS_REG_COUNT
+};
+
+/*
+ * What the RDMA rails of a process have done, of all its links. Bytes registered less those
+ * deregistered are what is registered now.
+ */
+#define RSK_STATS_VERBS(X)                                                                         \
+	X(WRITES, writes, "RDMA WRITE work requests posted")                                       \
+	X(WRITE_BYTES, write_bytes, "payload of RDMA WRITE work requests")                         \
+	X(INLINED, inlined, "RDMA WRITE work requests with their payload inline")                  \
+	X(WITH_IMM, with_imm, "RDMA WRITE work requests with immediate data")                      \
+	X(READS, reads, "RDMA READ work requests posted")                                          \
+	X(SIGNALLED, signalled, "work requests that asked for a completion")                       \
+	X(COMPLETIONS, completions, "completions of receives")                                     \
+	X(SEND_COMPLETIONS, send_completions, "completions of work requests")                      \
+	X(EVENTS, events, "events of completion channels")                                         \
+	X(HELD_BACK, held_back,                                                                    \
+	  "flushes that left writes: a queue or an indirect buffer was full")                      \
+	X(INDIRECT_SLOTS, indirect_slots, "ranges of rings sent through an indirect buffer")       \
+	X(INDIRECT_BYTES, indirect_bytes, "bytes of rings sent through an indirect buffer")        \
+	X(REGISTERED_BYTES, registered_bytes, "bytes of memory registered")                        \
+	X(DEREGISTERED_BYTES, deregistered_bytes, "bytes of memory deregistered")                  \
+	X(REGISTER_FAILED, register_failed, "registrations that failed")
+
+enum rsk_stats_verbs {
+#define X(code, name, text) RSK_STATS_VERBS_##code,
+	RSK_STATS_VERBS(X)
+#undef X
+	RSK_STATS_VERBS_COUNT
 };
 
 enum rsk_stats_state {
@@ -189,6 +218,9 @@ struct rsk_stats_process {
 	/* Of the same processes. The progress thread writes them. */
 	uint64_t registrations[RSK_STATS_REG_COUNT];
 	uint64_t spare[3];
+	/* Of the same processes. Any thread adds to them, relaxed; in cache lines of their own. */
+	uint64_t verbs[RSK_STATS_VERBS_COUNT];
+	uint64_t spare_verbs[1];
 };
 
 /*
@@ -305,7 +337,8 @@ struct rsk_stats_segment {
 _Static_assert(RSK_STATS_STREAMS % 64 == 0, "whole words of busy bits");
 _Static_assert(sizeof(struct rsk_stats_header) == 4096, "header is a page");
 _Static_assert(offsetof(struct rsk_stats_header, spare) == 64, "header");
-_Static_assert(sizeof(struct rsk_stats_process) == 192, "process record");
+_Static_assert(sizeof(struct rsk_stats_process) == 320, "process record");
+_Static_assert(offsetof(struct rsk_stats_process, verbs) == 192, "line 3");
 _Static_assert(sizeof(struct rsk_stats_stream) == 384, "stream record");
 _Static_assert(offsetof(struct rsk_stats_stream, tx_ring_bytes) == 64, "line 1");
 _Static_assert(offsetof(struct rsk_stats_stream, rx_ring_bytes) == 128, "line 2");
@@ -313,7 +346,7 @@ _Static_assert(offsetof(struct rsk_stats_stream, events) == 192, "line 3");
 _Static_assert(offsetof(struct rsk_stats_stream, rails_lost) == 256, "line 4");
 _Static_assert(offsetof(struct rsk_stats_stream, ahead) == 320, "line 5");
 _Static_assert(sizeof(struct rsk_stats_segment) ==
-		       4096 + RSK_STATS_PROCESSES * 192 + RSK_STATS_STREAMS * 384,
+		       4096 + RSK_STATS_PROCESSES * 320 + RSK_STATS_STREAMS * 384,
 	       "segment");
 
 #endif /* RSOCK_STATS_H */

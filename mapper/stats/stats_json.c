@@ -143,6 +143,12 @@ void rsk_stats_json_process(struct rsk_json *j, const struct rsk_stats_process *
 	RSK_STATS_REGISTRATIONS(X)
 #undef X
 	rsk_json_close(j, '}');
+	rsk_json_key(j, "verbs");
+	rsk_json_open(j, '{');
+#define X(code, name, text) member_u64(j, #name, rec->verbs[RSK_STATS_VERBS_##code]);
+	RSK_STATS_VERBS(X)
+#undef X
+	rsk_json_close(j, '}');
 	rsk_json_close(j, '}');
 }
 

@@ -248,6 +248,8 @@ struct rsk_op {
 	uint8_t counted;
 	/* MSG_PEEK: the bytes do not count as consumed; set by the hook after begin. */
 	uint8_t peek;
+	/* A receive whose fast path returned RSK_NOTHING_HERE; set by the hook after begin. */
+	uint8_t nothing_here;
 	/* A chunked send: our copy of fd, which rsk_op_send() takes over; 0: none. */
 	int copy;
 };
@@ -273,9 +275,11 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 /*
  * rsk_fast_path_send, rsk_fast_path_recv - the fast path, without an operation: a call on a tracked
  * descriptor that finds the same state as the last one left (fast_path.c). Returns bytes, -EAGAIN,
- * or RSK_SLOW_PATH: nothing was done, begin an operation.
+ * or, all of them <= RSK_SLOW_PATH: nothing was done, begin an operation. RSK_NOTHING_HERE: the
+ * ring is empty, so a call that blocks may wait before it looks again.
  */
 #define RSK_SLOW_PATH (-RSK_EKERNEL)
+#define RSK_NOTHING_HERE (-RSK_EKERNEL - 1)
 ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags);
 ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags);
 

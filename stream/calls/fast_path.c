@@ -3,8 +3,8 @@
  * fast_path.c - the fast path of send and receive: a call that finds everything as the last one
  * left it. The stream is paired and on the ring, no control word is new, and there is room for all
  * bytes in one slot, or bytes are there. It takes one lock, the direction's, and pins nothing. All
- * other cases return RSK_SLOW_PATH, and the call starts again in send.c or recv.c. The hooks call
- * it by way of engine.h.
+ * other cases return RSK_SLOW_PATH or less, and the call starts again in send.c or recv.c. The
+ * hooks call it by way of engine.h.
  *
  * Why no pin is needed: a thread that frees a stream takes both of its locks after the last table
  * entry is removed (rsk_stream_quiesce()). The fast path reads its entry once more with the lock
@@ -106,17 +106,18 @@ ssize_t rsk_fast_path_send(int fd, const struct iovec *iov, int n, int flags)
 }
 
 /*
- * The ring is empty: true if -EAGAIN may be returned without a check of the TCP socket. rx_lock is
+ * The ring is empty: -EAGAIN if that may be returned without a check of the TCP socket. rx_lock is
  * held.
  */
-static inline bool may_say_again(struct rsk_stream *s, int flags)
+static inline ssize_t nothing_here(struct rsk_stream *s, int flags)
 {
+	if (!rsk_rx_on_fast_path(&s->rx) || s->rx.tcp.eof || s->rx.tcp.err ||
+	    atomic_load_explicit(&s->rd_shut, memory_order_relaxed) ||
+	    atomic_load_explicit(&s->tcp_news, memory_order_relaxed))
+		return RSK_SLOW_PATH;
 	if (!(flags & MSG_DONTWAIT) && !atomic_load_explicit(&s->nonblock, memory_order_relaxed))
-		return false;
-	return rsk_rx_on_fast_path(&s->rx) && !s->rx.tcp.eof && !s->rx.tcp.err &&
-	       !atomic_load_explicit(&s->rd_shut, memory_order_relaxed) &&
-	       !atomic_load_explicit(&s->tcp_news, memory_order_relaxed) &&
-	       ++s->empty_looks < RSK_EMPTY_LOOKS;
+		return RSK_NOTHING_HERE;
+	return ++s->empty_looks < RSK_EMPTY_LOOKS ? -EAGAIN : RSK_SLOW_PATH;
 }
 
 /*
@@ -137,7 +138,9 @@ static __attribute__((noinline)) ssize_t recv_rest(struct rsk_stream *s, int fd,
 
 static inline ssize_t result(ssize_t got)
 {
-	return got > 0 || got == -EAGAIN ? got : RSK_SLOW_PATH;
+	if (__builtin_expect(got > 0, 1))
+		return got;
+	return got == -EAGAIN || got == RSK_NOTHING_HERE ? got : RSK_SLOW_PATH;
 }
 
 ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
@@ -171,8 +174,8 @@ ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
 		s->empty_looks = 0;
 		rsk_stats_add(&s->rec->rx_ring_bytes, s->rx.ring_bytes - bytes);
 		s->rec->rx_slots = s->rx.ring.slots;
-	} else if (!got && may_say_again(s, flags) && !rsk_touch_never(iov->iov_base)) {
-		got = -EAGAIN;
+	} else if (!got && !rsk_touch_never(iov->iov_base)) {
+		got = nothing_here(s, flags);
 	} else if (got == -EPROTO) {
 		rsk_stream_fail(s, fd);
 	}

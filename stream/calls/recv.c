@@ -201,9 +201,11 @@ static bool error_is_others(struct rsk_stream *s, int fd)
 
 /*
  * Waits as tcp_recvmsg() does: until @target bytes are there, or the end, an error, a signal, the
- * timeout; bytes received before those are returned first.
+ * timeout; bytes received before those are returned first. @nothing_here: the fast path has just
+ * found nothing, so a call that blocks looks again when it has announced that it waits.
  */
-static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags)
+static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags,
+			 bool nothing_here)
 {
 	bool peek = flags & MSG_PEEK, trunc = flags & MSG_TRUNC;
 	bool dontwait = (flags & MSG_DONTWAIT) || rsk_stream_nonblock(s, fd);
@@ -217,13 +219,15 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	for (;;) {
 		if (total && !peek && error_is_others(s, fd))
 			break;
-		if (trunc)
+		if (nothing_here && !dontwait)
+			n = -EAGAIN;
+		else if (trunc)
 			n = discard(s, fd, peek ? len : len - total, peek, look);
 		else if (peek)
 			n = peek_now(s, fd, *cur, look);
 		else
 			n = rsk_stream_recv_now(s, fd, cur, false, look);
-		look = false;
+		look = nothing_here = false;
 		if (n > 0) {
 			w.spun = false;
 			if (peek)
@@ -285,7 +289,7 @@ static ssize_t recv_nothing(struct rsk_stream *s, int fd, int flags)
 	ssize_t n;
 
 	rsk_iovcur_init(&cur, &iov, 1);
-	n = recv_loop(s, fd, &cur, (flags & ~MSG_TRUNC) | MSG_PEEK);
+	n = recv_loop(s, fd, &cur, (flags & ~MSG_TRUNC) | MSG_PEEK, false);
 	return n > 0 ? 0 : n;
 }
 
@@ -301,7 +305,7 @@ ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	rsk_iovcur_init(&cur, iov, iovcnt);
 	if (!cur.left)
 		return recv_nothing(op->s, op->fd, flags);
-	return recv_loop(op->s, op->fd, &cur, flags);
+	return recv_loop(op->s, op->fd, &cur, flags, op->nothing_here);
 }
 
 ssize_t rsk_op_drain(struct rsk_op *op, struct rsk_drain *d, void *buf, size_t len)

@@ -18,6 +18,7 @@
 #include "link.h"
 #include "log.h"
 #include "process.h"
+#include "stats.h"
 
 #define MODULE "librsock-verbs.so"
 #define SYSFS "/sys/class/infiniband"
@@ -68,6 +69,7 @@ static int module_path(char path[static PATH_MAX])
 
 int rsk_rdma_open(const struct rsk_verbs_host *host)
 {
+	struct rsk_verbs_host counted = *host;
 	const struct rsk_verbs_module *m;
 	char path[PATH_MAX];
 	struct rsk_verbs *v;
@@ -86,7 +88,8 @@ int rsk_rdma_open(const struct rsk_verbs_host *host)
 		rsk_log(RSK_LOG_ERROR, "no RDMA: %s is of another version", path);
 		return -EPROTO;
 	}
-	rc = m->open(host, &v);
+	counted.counts = rsk_stats_self()->verbs;
+	rc = m->open(&counted, &v);
 	if (rc < 0) {
 		rsk_log(RSK_LOG_INFO, "no RDMA: %s: %d", path, rc);
 		return rc;

@@ -11,6 +11,7 @@
 
 #include "full.h"
 #include "fd_wait.h"
+#include "operator_request.h"
 #include "rdma.h"
 #include "sleep.h"
 #include "spin.h"
@@ -307,6 +308,31 @@ static int find_set(struct rsk_wait *w, struct rsk_link *l)
 	return rsk_sleep_set_for(l, w->doorbell.index, w->s->cookie, w->fd);
 }
 
+/*
+ * A receiver has announced itself: whether another look would find what the fast path of a receive
+ * has found, nothing. All that another thread, or a peer, may have changed before it could see the
+ * announcement.
+ */
+static bool nothing_yet(const struct rsk_wait *w)
+{
+	struct rsk_stream *s = w->s;
+	bool nothing;
+
+	if (w->what != RSK_WAKE_RX || w->peeked || rsk_stream_phase(s) != RSK_PHASE_PAIRED ||
+	    rsk_stream_failed(s) || rsk_stream_requested(s) || rsk_stream_stirs(s, RSK_WAKE_RX) ||
+	    atomic_load_explicit(&s->fallback_due, memory_order_relaxed) ||
+	    atomic_load_explicit(&s->rd_shut, memory_order_relaxed) ||
+	    atomic_load_explicit(&s->tcp_news, memory_order_relaxed) ||
+	    atomic_load_explicit(&s->fork.shared, memory_order_relaxed) ||
+	    !rsk_trylock(&s->rx_lock))
+		return false;
+	nothing = rsk_rx_on_fast_path(&s->rx) && !s->rx.partial.len && !s->rx.tcp.eof &&
+		  !s->rx.tcp.err && !s->rx.rail_loss.lost && !rsk_rx_is_quiesced(&s->rx) &&
+		  !rsk_stream_stirs(s, RSK_WAKE_RX);
+	rsk_unlock(&s->rx_lock);
+	return nothing;
+}
+
 int rsk_wait_more(struct rsk_wait *w)
 {
 	struct rsk_stream *s = w->s;
@@ -341,10 +367,13 @@ int rsk_wait_more(struct rsk_wait *w)
 		 */
 		atomic_thread_fence(memory_order_seq_cst);
 		w->announced = true;
-		rsk_stream_serve(s, w->fd);
-		return 0;
+		if (!nothing_yet(w)) {
+			rsk_stream_serve(s, w->fd);
+			return 0;
+		}
 	}
-	if (!w->own_fd && !rsk_stream_is_at(s, w->fd))
+	/* A set does not watch the file that has the number now. */
+	if (w->set >= 0 && !w->own_fd && !rsk_stream_is_at(s, w->fd))
 		return -RSK_EKERNEL;
 	rc = lie_down(w);
 	if (rc < 0)
@@ -410,9 +439,16 @@ int rsk_wait_more(struct rsk_wait *w)
 	}
 	rsk_stats_add_shared(&me->wakes, 1);
 	/* The kernel has an event: it is asked by a descriptor that stays open. */
-	if (get_up(w) < 0 || (rc > 0 && fds[0].revents && hold_fd(w) < 0) || !still_there(w))
+	if (get_up(w) < 0)
 		return -EBADF;
-	rsk_stream_serve(s, w->fd);
+	if (rc > 0 && fds[0].revents && !w->own_fd && !rsk_stream_is_at(s, w->fd))
+		return -RSK_EKERNEL;
+	if ((rc > 0 && fds[0].revents && hold_fd(w) < 0) || !still_there(w))
+		return -EBADF;
+	/* Its caller looks at all that the peer's sender says. */
+	if (w->what != RSK_WAKE_RX ||
+	    rsk_control_word_fresh(s->tx.answer.at, rsk_tx_answer_seen(&s->tx)))
+		rsk_stream_serve(s, w->fd);
 	if (rc < 0)
 		return not_slept(w, rc, cut);
 	if (rc == 0) {

@@ -109,9 +109,13 @@ bool rsk_spin_yield(bool (*stirs)(void *), void *arg)
 
 uint32_t rsk_stream_publish_cpu(struct rsk_stream *s)
 {
-	struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
-	uint32_t cpu = (uint32_t)sched_getcpu() + 1;
+	struct rsk_seg_ctl *ctl;
+	uint32_t cpu;
 
+	if (s->link->remote)
+		return 0;
+	ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
+	cpu = (uint32_t)sched_getcpu() + 1;
 	if (atomic_load_explicit(&ctl->cpu, memory_order_relaxed) != cpu)
 		atomic_store_explicit(&ctl->cpu, cpu, memory_order_relaxed);
 	return cpu;

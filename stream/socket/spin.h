@@ -110,7 +110,7 @@ static inline uint32_t rsk_spin_learn(uint32_t budget_ns, uint64_t took_ns)
 
 /*
  * Publishes the CPU on which we run, for the peer's rsk_spin_peer_elsewhere(). Returns its number
- * + 1; 0: it is not known.
+ * + 1; 0: it is not known, or the peer is on another host.
  */
 uint32_t rsk_stream_publish_cpu(struct rsk_stream *s);
 

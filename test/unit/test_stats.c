@@ -272,9 +272,10 @@ Test(stats, the_process_describes_itself)
 	cr_assert_eq(rsk_stats_self(), p);
 }
 
-Test(stats, registrations_are_shown)
+Test(stats, registrations_and_work_requests_are_shown)
 {
-	struct rsk_stats_process p = { .registrations = { 1, 2, 3, 4, 5, UINT64_MAX } };
+	struct rsk_stats_process p = { .registrations = { 1, 2, 3, 4, 5, UINT64_MAX },
+				       .verbs = { 1, 2, [RSK_STATS_VERBS_REGISTER_FAILED] = 9 } };
 	char text[1024] = "";
 	struct rsk_json j;
 
@@ -284,6 +285,9 @@ Test(stats, registrations_are_shown)
 			       "\"first_timeout\":4,\"second_timeout\":5,"
 			       "\"late_valid\":18446744073709551615}"),
 		  "%s", text);
+	cr_assert(strstr(text, "\"verbs\":{\"writes\":1,\"write_bytes\":2,\"inlined\":0,"), "%s",
+		  text);
+	cr_assert(strstr(text, "\"register_failed\":9}}"), "%s", text);
 }
 
 Test(stats, a_name_like_a_bracket)

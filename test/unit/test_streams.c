@@ -124,7 +124,8 @@ Test(streams, registrations_by_their_outcome)
 {
 	struct rsk_streams_segment s = { .user = &user, .fd = memfd_create("segment", 0) };
 	const struct rsk_streams_counters *sum = &s.last;
-	struct rsk_stats_process p = { .registrations = { 7, 1, 2, 3, 4, 5 } };
+	struct rsk_stats_process p = { .registrations = { 7, 1, 2, 3, 4, 5 },
+				       .verbs = { [RSK_STATS_VERBS_READS] = 3 } };
 	const off_t at = offsetof(struct rsk_stats_segment, process);
 
 	cr_assert_eq(ftruncate(s.fd, sizeof(struct rsk_stats_segment)), 0);
@@ -133,6 +134,7 @@ Test(streams, registrations_by_their_outcome)
 	rsk_streams_read_segment(&all, &s, 1);
 	cr_assert_eq(sum->registrations[RSK_STATS_REG_REQUESTED], 14);
 	cr_assert_eq(sum->registrations[RSK_STATS_REG_LATE_VALID], 10);
+	cr_assert_eq(sum->verbs[RSK_STATS_VERBS_READS], 6);
 	p.registrations[0] = 0;
 	p.registrations[RSK_STATS_REG_INVALID] = 20;
 	cr_assert_eq(pwrite(s.fd, &p, sizeof(p), at), sizeof(p));

@@ -77,6 +77,7 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 /* ---- a rail that is up ---- */
 
 static struct rsk_verbs verbs;
+static uint64_t counts[RSK_STATS_VERBS_COUNT];
 static struct rsk_vdev dev;
 static struct rsk_verbs_rail r;
 static struct rsk_rail ours;
@@ -112,7 +113,9 @@ static void begin(void)
 	seg.window_streams = 1;
 	atomic_store(&seg.reach, 1);
 	seg.rail.segment = calloc(1, rsk_seg_ring_off(&seg.own, 1));
-	verbs.host = (struct rsk_verbs_host){ .heard = heard, .call = call, .news = news };
+	verbs.host = (struct rsk_verbs_host){
+		.counts = counts, .heard = heard, .call = call, .news = news
+	};
 	dev.v = &verbs;
 	dev.cqs = &queue_of;
 	dev.cqs_n = dev.cq_rails = 1;

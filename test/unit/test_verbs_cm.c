@@ -21,6 +21,7 @@ enum {
 };
 
 static struct rsk_verbs verbs;
+static uint64_t counts[RSK_STATS_VERBS_COUNT];
 static struct rsk_vdev dev;
 static struct rsk_verbs_rail *rail; /* that is offered to the next request; NULL: none */
 
@@ -146,7 +147,8 @@ static void begin(void)
 	int kernel[2];
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, kernel), 0);
-	verbs.host = (struct rsk_verbs_host){ .incoming = incoming, .own_fd = own_fd };
+	verbs.host =
+		(struct rsk_verbs_host){ .counts = counts, .incoming = incoming, .own_fd = own_fd };
 	verbs.kernel_fd = kernel[0];
 	device_context.async_fd = eventfd(0, EFD_NONBLOCK);
 	device_context.cmd_fd = eventfd(0, EFD_NONBLOCK);

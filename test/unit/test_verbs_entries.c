@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "post.h"
 #include "verbs_rail_kit.h"
@@ -138,4 +139,19 @@ Test(verbs_entries, a_rail_that_breaks_keeps_the_first_widths_only)
 	cr_assert(s->ring.mr[1] && s->window.mr[1]);
 	rsk_rail_break(rail.r);
 	cr_assert(s->ring.mr[0] && !s->ring.mr[1] && s->window.mr[0] && !s->window.mr[1]);
+}
+
+/* Whatever the process may lock: its peers get wide rings by asking. */
+Test(verbs_entries, wide_rings_take_a_share_of_the_memory_of_the_host)
+{
+	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint32_t rkey;
+
+	begin_wide();
+	verbs.registered = memory / 16 - WIDE;
+	cr_assert_eq(rsk_mr_ring(rail.r, 0, WIDE, &rkey), -ENOMEM);
+	cr_assert_eq(rsk_mr_ring(rail.r, 0, RAIL_RING_BYTES, &rkey), 0, "the first width is there");
+	verbs.registered = memory / 32;
+	if (geteuid() == 0) /* no limit of its own */
+		cr_assert_eq(rsk_mr_ring(rail.r, 0, WIDE, &rkey), 0);
 }

@@ -32,6 +32,7 @@ struct rail {
 };
 
 static struct rsk_verbs verbs;
+static uint64_t counts[RSK_STATS_VERBS_COUNT];
 static struct rail rails[RAILS];
 static uint32_t calls;
 
@@ -133,7 +134,9 @@ static void begin(void)
 	static struct rsk_seg seg;
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	verbs.host = (struct rsk_verbs_host){ .heard = heard, .call = call, .news = news };
+	verbs.host = (struct rsk_verbs_host){
+		.counts = counts, .heard = heard, .call = call, .news = news
+	};
 	verbs.work_fd = epoll_create1(0);
 	verbs.news_fd = epoll_create1(0);
 	verbs.more_fd = eventfd(0, EFD_NONBLOCK);

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 
 struct rsk_verbs verbs;
+static uint64_t counts[RSK_STATS_VERBS_COUNT];
 struct rsk_vdev dev;
 
 static void news(void *ctx, void *rail, uint32_t sid, uint32_t what)
@@ -23,7 +24,7 @@ static void call(void *ctx)
 
 void kit_device(void)
 {
-	verbs.host = (struct rsk_verbs_host){ .news = news, .call = call };
+	verbs.host = (struct rsk_verbs_host){ .counts = counts, .news = news, .call = call };
 	verbs.more_fd = eventfd(0, EFD_NONBLOCK);
 	dev = (struct rsk_vdev){ .v = &verbs,
 				 .ctx = &device_context,

@@ -120,6 +120,10 @@ static void streams(struct rsk_daemon *d, struct evbuffer *out)
 	counter(out, "registrations_" #name, text, f.count.registrations[RSK_STATS_REG_##code]);
 	RSK_STATS_REGISTRATIONS(PUT)
 #undef PUT
+#define PUT(code, name, text)                                                                      \
+	counter(out, "verbs_" #name, text, f.count.verbs[RSK_STATS_VERBS_##code]);
+	RSK_STATS_VERBS(PUT)
+#undef PUT
 }
 
 static void http(struct rsk_daemon *d, struct evbuffer *out)

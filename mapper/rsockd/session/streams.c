@@ -40,6 +40,8 @@ static void add(struct rsk_streams_counters *to, const struct rsk_streams_counte
 	to->tcp_bytes += n->tcp_bytes;
 	for (int i = 0; i < RSK_STATS_REG_COUNT; i++)
 		to->registrations[i] += n->registrations[i];
+	for (int i = 0; i < RSK_STATS_VERBS_COUNT; i++)
+		to->verbs[i] += n->verbs[i];
 }
 
 /* ---- users ---- */

@@ -36,6 +36,7 @@ struct rsk_streams_counters {
 #undef X
 	uint64_t ring_bytes, tcp_bytes; /* sent and received */
 	uint64_t registrations[RSK_STATS_REG_COUNT];
+	uint64_t verbs[RSK_STATS_VERBS_COUNT];
 };
 
 struct rsk_streams_figures {

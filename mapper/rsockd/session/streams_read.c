@@ -111,6 +111,8 @@ static void read_processes(const struct rsk_streams_segment *s, struct rsk_strea
 		count->tcp_bytes += p[i].ended_tcp_bytes;
 		for (int cause = 0; cause < RSK_STATS_REG_COUNT; cause++)
 			count->registrations[cause] += p[i].registrations[cause];
+		for (int what = 0; what < RSK_STATS_VERBS_COUNT; what++)
+			count->verbs[what] += p[i].verbs[what];
 	}
 }
 
@@ -191,6 +193,8 @@ uint32_t rsk_streams_read_segment(struct rsk_streams *all, struct rsk_streams_se
 	no_less(&s->last.tcp_bytes, now.tcp_bytes);
 	for (int i = 0; i < RSK_STATS_REG_COUNT; i++)
 		no_less(&s->last.registrations[i], now.registrations[i]);
+	for (int i = 0; i < RSK_STATS_VERBS_COUNT; i++)
+		no_less(&s->last.verbs[i], now.verbs[i]);
 	return n + RECORDS_AT_ONCE; /* for the rest of the segment */
 }
 

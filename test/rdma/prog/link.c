@@ -276,6 +276,7 @@ void pair_bring_up(struct pair_link *l, const struct rsk_verbs_addr *from)
 void pair_load(struct pair *p)
 {
 	const struct rsk_verbs_host host = { .ctx = p,
+					     .counts = p->counts,
 					     .own_fd = own_fd,
 					     .own_close = own_close,
 					     .incoming = incoming,

@@ -307,7 +307,7 @@ static void read_words(struct pair *p, const struct rsk_verbs_addr *from)
 
 static void report(struct pair *p)
 {
-	const struct rsk_verbs_counters *c = p->m->counters(p->v);
+	const uint64_t *c = p->counts;
 	uint64_t in = 0, out = 0, slots = 0, retries = 0;
 
 	for (uint32_t n = 0; n < PAIR_LINKS; n++)
@@ -322,19 +322,10 @@ static void report(struct pair *p)
 	       (unsigned long long)in, (unsigned long long)out, (unsigned long long)slots,
 	       (unsigned long long)retries, (unsigned long long)p->slept,
 	       (unsigned long long)p->woken_late);
-#define SAY(name) printf(", \"" #name "\": %llu", (unsigned long long)atomic_load(&c->name))
-	SAY(writes);
-	SAY(write_bytes);
-	SAY(with_imm);
-	SAY(inlined);
-	SAY(indirect_slots);
-	SAY(indirect_bytes);
-	SAY(held_back);
-	SAY(completions);
-	SAY(events);
-	SAY(registered_bytes);
-	SAY(register_failed);
-	SAY(reads);
+#define X(code, name, text)                                                                        \
+	printf(", \"" #name "\": %llu", (unsigned long long)c[RSK_STATS_VERBS_##code]);
+	RSK_STATS_VERBS(X)
+#undef X
 	printf("}\n");
 	if (p->woken_late)
 		PAIR_FAIL("%llu lost wake-ups", (unsigned long long)p->woken_late);

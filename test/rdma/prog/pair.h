@@ -71,6 +71,7 @@ struct pair {
 	/* Of librsock-verbs-mech.so; librsock-verbs.so has none. */
 	const struct rsk_mech_verbs *mech;
 	struct rsk_verbs *v;
+	uint64_t counts[RSK_STATS_VERBS_COUNT];
 	struct pair_plan plan;
 	struct pair_link link[PAIR_LINKS];
 	int tcp, call_fd;

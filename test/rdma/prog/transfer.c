@@ -250,8 +250,8 @@ static uint64_t release(struct end *e, struct transfer *t)
 
 static void transfer(struct end *e, char method)
 {
-	const struct rsk_verbs_counters *c = e->l->p->m->counters(e->l->p->v);
-	uint64_t indirect = atomic_load(&c->indirect_bytes),
+	const uint64_t *indirect_bytes = &e->l->p->counts[RSK_STATS_VERBS_INDIRECT_BYTES];
+	uint64_t indirect = __atomic_load_n(indirect_bytes, __ATOMIC_RELAXED),
 		 cpu = rsk_time_ns(CLOCK_PROCESS_CPUTIME_ID), took, peer_cpu;
 	struct transfer t = { .method = method };
 
@@ -279,7 +279,7 @@ static void transfer(struct end *e, char method)
 	       "\"peer_cpu_ns\": %llu}\n",
 	       method, (unsigned long long)took, (unsigned long long)(t.first_ns - t.begun_ns),
 	       t.requests, t.invalid,
-	       (unsigned long long)(atomic_load(&c->indirect_bytes) - indirect),
+	       (unsigned long long)(__atomic_load_n(indirect_bytes, __ATOMIC_RELAXED) - indirect),
 	       (unsigned long long)(rsk_time_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu),
 	       (unsigned long long)peer_cpu);
 }
