@@ -211,7 +211,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	bool dontwait = (flags & MSG_DONTWAIT) || rsk_stream_nonblock(s, fd);
 	size_t len = cur->left, target = recv_target(s, len, flags), total = 0;
 	struct rsk_wait w __attribute__((cleanup(rsk_wait_end)));
-	bool look = false, ended = false;
+	bool look = false, ended = false, fast = nothing_here;
 	ssize_t n = 0;
 
 	w.active = false;
@@ -273,6 +273,13 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 		if (n < 0)
 			break;
 		look = n > 0; /* the TCP socket changed */
+		/* Seen while spinning: the way to the caller that is short. */
+		if (fast && w.in_time) {
+			n = rsk_fast_path_recv(fd, cur->v, cur->n, flags);
+			if (n > 0)
+				return n;
+		}
+		fast = false;
 	}
 	if (!total)
 		return n;

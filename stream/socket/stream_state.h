@@ -250,6 +250,8 @@ struct rsk_stream {
 		uint64_t ns;
 		uint32_t looks, kernel_calls; /* results of recent kernel checks */
 	} quiet;
+	/* Receives that found nothing since the TCP socket was checked; rx_lock. */
+	uint32_t empty_looks;
 	/* Of slot_repair.h. */
 	struct {
 		_Atomic(bool) due; /* its next slot shows and is not whole; seq_cst */
@@ -257,6 +259,17 @@ struct rsk_stream {
 		uint32_t called;
 		uint64_t called_ns; /* when that was */
 	} repair;
+	/*
+	 * Of a full ring: full.h; tx_lock. In another line than what a receiver writes: the two may
+	 * be two threads.
+	 */
+	_Alignas(64) struct {
+		uint64_t since_ns;	 /* full without progress since; 0: it is not */
+		uint64_t credit;	 /* the credit at that time */
+		uint32_t unacked;	 /* bytes that TCP had yet to deliver when it was looked */
+		uint64_t repropose_work; /* no proposal before this amount of work */
+		uint32_t fallbacks;
+	} full;
 	struct rsk_lock tx_lock;
 	struct rsk_tx tx; /* tx_lock */
 	/* While rx is quiesced, of slot_repair.c; progress thread. */
@@ -268,19 +281,9 @@ struct rsk_stream {
 	} quiesced;
 	/* The counts that the record has of rx, of tx; under the direction's lock. */
 	struct rsk_noted noted[2];
-	/* Receives that found nothing since the TCP socket was checked; rx_lock. */
-	uint32_t empty_looks;
 	struct {
 		_Atomic(uint32_t) rx_ns, tx_ns; /* adaptive budgets: wait.c */
 	} spin;
-	/* Of a full ring: full.h; tx_lock. */
-	struct {
-		uint64_t since_ns;	 /* full without progress since; 0: it is not */
-		uint64_t credit;	 /* the credit at that time */
-		uint32_t unacked;	 /* bytes that TCP had yet to deliver when it was looked */
-		uint64_t repropose_work; /* no proposal before this amount of work */
-		uint32_t fallbacks;
-	} full;
 	/* Of a ring that may become wider: ring_width.h; tx_lock. */
 	struct {
 		uint32_t wants;	    /* bytes of the ring; 0: no more than it has */
@@ -301,7 +304,11 @@ struct rsk_stream {
 static_assert(offsetof(struct rsk_stream, short_sends) == 68, "read at every call");
 static_assert(offsetof(struct rsk_stream, rec) / 64 == offsetof(struct rsk_stream, sid) / 64,
 	      "one line");
-static_assert(offsetof(struct rsk_stream, rx_lock) % 64 == 0, "begins a line");
+static_assert(offsetof(struct rsk_stream, rx_lock) % 64 == 0 &&
+		      offsetof(struct rsk_stream, full) % 64 == 0,
+	      "begin a line");
+static_assert(offsetof(struct rsk_stream, full) / 64 == offsetof(struct rsk_stream, tx_lock) / 64,
+	      "one line");
 static_assert(offsetof(struct rsk_stream, rx.state) / 64 ==
 		      offsetof(struct rsk_stream, rx.rail_loss.limit) / 64,
 	      "one line");
