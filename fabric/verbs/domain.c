@@ -70,6 +70,8 @@ void rsk_recvs_drop_cqs(struct rsk_vdev *d)
 		struct rsk_vcq *q = d->cqs;
 
 		d->cqs = q->next;
+		if (q->unacked)
+			ibv_ack_cq_events(q->cq, q->unacked);
 		ibv_destroy_cq(q->cq);
 		free(q);
 	}

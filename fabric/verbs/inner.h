@@ -81,7 +81,9 @@ struct rsk_vcq {
 	/* Progress thread: number of rails whose receives complete here */
 	uint32_t rails;
 	bool disarmed; /* dev->lock: its event was read */
-	bool broken;   /* progress thread: the device has given it up, no rail gets it any more */
+	/* dev->lock: events that were read and not acknowledged yet, which takes a lock */
+	uint32_t unacked;
+	bool broken; /* progress thread: the device has given it up, no rail gets it any more */
 };
 
 /*
@@ -233,7 +235,7 @@ struct rsk_verbs_rail {
 
 	UT_hash_handle hh; /* dev->lock */
 	uint32_t qp_num;
-	/* dev->lock: deferred posts of receives: used up and not posted again */
+	/* dev->lock: receives that are used up and not posted again: at most an eighth, in time */
 	uint32_t recv_owed;
 	/*
 	 * Number of threads that hold completions of this rail. It is incremented under dev->lock,

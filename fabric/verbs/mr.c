@@ -77,9 +77,9 @@ static struct ibv_mr *has_width(const struct rsk_vwidths *w, size_t bytes)
 
 /*
  * What may be registered in all when a ring becomes wider: half of what the process may lock, so
- * that the other half is there for streams to come. Where nothing limits that, peers, which get a
- * wide ring by asking, have a sixteenth of the host's memory at the most; the kernel's TCP gives
- * its buffers between a tenth and an eighth (net.ipv4.tcp_mem).
+ * that the other half is there for streams to come. Where nothing limits that, the peers of a
+ * process, which get a wide ring by asking, have a sixteenth of the host's memory at the most. (The
+ * kernel's TCP gives all buffers of the host about an eighth: net.ipv4.tcp_mem.)
  */
 static uint64_t wide_limit(void)
 {

@@ -23,6 +23,7 @@
 
 #define TAKE 32
 #define POST 32
+#define ACKS 64	  /* events that are acknowledged at once */
 #define ROUNDS 32 /* of TAKE completions, before the thread returns to its other work */
 #define OWED_UNITS (RSK_INDIRECT_UNITS / 4)
 
@@ -46,8 +47,13 @@ static void rearm(struct rsk_vdev *d)
 	void *ctx;
 
 	for (; left && ibv_get_cq_event(d->recv_channel, &cq, &ctx) == 0; left--) {
-		((struct rsk_vcq *)ctx)->disarmed = any = true;
-		ibv_ack_cq_events(cq, 1);
+		struct rsk_vcq *q = ctx;
+
+		q->disarmed = any = true;
+		if (++q->unacked == ACKS) {
+			ibv_ack_cq_events(cq, ACKS);
+			q->unacked = 0;
+		}
 		RSK_COUNT(d->v, EVENTS, 1);
 	}
 	for (struct rsk_vcq *q = any ? d->cqs : NULL; q; q = q->next)
@@ -95,10 +101,11 @@ int rsk_recvs_post(struct rsk_verbs_rail *r, uint32_t n)
 }
 
 /*
- * Posts the receives that a peer has used up again, to the same queue; a peer that sends faster
- * than we take waits for its own receives only. A rail that has failed or ended gets none.
+ * Posts the receives that a peer has used up again, to the same queue, an eighth of them at once; a
+ * peer that sends faster than we take waits for its own receives only. A rail that has failed or
+ * ended gets none.
  */
-static void post_again(const struct taken *t, int n)
+static void post_again(const struct rsk_vdev *d, const struct taken *t, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (t[i].rail)
@@ -106,7 +113,8 @@ static void post_again(const struct taken *t, int n)
 	for (int i = 0; i < n; i++) {
 		struct rsk_verbs_rail *r = t[i].rail;
 
-		if (!r || !r->recv_owed || t[i].err || atomic_load(&r->err))
+		if (!r || !r->recv_owed || r->recv_owed < d->recvs / 8 || t[i].err ||
+		    atomic_load(&r->err))
 			continue;
 		if (rsk_recvs_post(r, r->recv_owed))
 			rsk_rail_fail(r, -EIO);
@@ -159,7 +167,7 @@ static int take(struct rsk_vdev *d, struct taken *t, bool events)
 	n = poll_cqs(d, wc);
 	for (int i = 0; i < n; i++)
 		look_up(d, &wc[i], &t[i]);
-	post_again(t, n);
+	post_again(d, t, n);
 	pthread_mutex_unlock(&d->lock);
 	return n;
 }

@@ -51,8 +51,9 @@ enum rsk_stats_registration {
 };
 
 /*
- * What the RDMA rails of a process have done, of all its links. Bytes registered less those
- * deregistered are what is registered now.
+ * What the RDMA rails of a process have done, of all its links. While it lives, bytes registered
+ * less those deregistered are what is registered now; one that has ended may have deregistered
+ * less.
  */
 #define RSK_STATS_VERBS(X)                                                                         \
 	X(WRITES, writes, "RDMA WRITE work requests posted")                                       \

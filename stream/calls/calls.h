@@ -21,6 +21,12 @@ struct rsk_stream;
  */
 ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
 			    bool look);
+/*
+ * fast_path.c: rsk_fast_path_recv() if @fd is a number of @s, which is pinned; RSK_SLOW_PATH
+ * otherwise.
+ */
+ssize_t rsk_stream_recv_fast(struct rsk_stream *s, int fd, const struct iovec *iov, int n,
+			     int flags);
 ssize_t rsk_stream_send_now(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags);
 
 /* op.c: accounts @n bytes that a call has moved. */

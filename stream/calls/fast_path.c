@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "calls.h"
 #include "engine.h"
 #include "spin.h"
 #include "stream.h"
@@ -143,10 +144,10 @@ static inline ssize_t result(ssize_t got)
 	return got == -EAGAIN || got == RSK_NOTHING_HERE ? got : RSK_SLOW_PATH;
 }
 
-ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
+/* @w: the table's word of @fd, which leads to @s, or led. */
+static inline __attribute__((always_inline)) ssize_t
+recv_at(struct rsk_stream *s, int fd, uintptr_t w, const struct iovec *iov, int n, int flags)
 {
-	uintptr_t w = rsk_fd_word(fd);
-	struct rsk_stream *s = paired_at(w);
 	struct rsk_iovcur dst;
 	uint64_t bytes, credit, retries, doorbells = 0;
 	ssize_t got;
@@ -192,4 +193,19 @@ ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
 	else
 		rsk_unlock(&s->rx_lock);
 	return result(got);
+}
+
+ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)
+{
+	uintptr_t w = rsk_fd_word(fd);
+
+	return recv_at(paired_at(w), fd, w, iov, n, flags);
+}
+
+ssize_t rsk_stream_recv_fast(struct rsk_stream *s, int fd, const struct iovec *iov, int n,
+			     int flags)
+{
+	uintptr_t w = rsk_fd_word(fd);
+
+	return recv_at(paired_at(w) == s ? s : NULL, fd, w, iov, n, flags);
 }

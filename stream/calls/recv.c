@@ -202,7 +202,7 @@ static bool error_is_others(struct rsk_stream *s, int fd)
 /*
  * Waits as tcp_recvmsg() does: until @target bytes are there, or the end, an error, a signal, the
  * timeout; bytes received before those are returned first. @nothing_here: the fast path has just
- * found nothing, so a call that blocks looks again when it has announced that it waits.
+ * found nothing, so a call that blocks waits before it looks again.
  */
 static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, int flags,
 			 bool nothing_here)
@@ -211,7 +211,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	bool dontwait = (flags & MSG_DONTWAIT) || rsk_stream_nonblock(s, fd);
 	size_t len = cur->left, target = recv_target(s, len, flags), total = 0;
 	struct rsk_wait w __attribute__((cleanup(rsk_wait_end)));
-	bool look = false, ended = false, fast = nothing_here;
+	bool look = false, ended = false, fast = nothing_here, skip;
 	ssize_t n = 0;
 
 	w.active = false;
@@ -219,7 +219,8 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	for (;;) {
 		if (total && !peek && error_is_others(s, fd))
 			break;
-		if (nothing_here && !dontwait)
+		skip = nothing_here && !dontwait;
+		if (skip)
 			n = -EAGAIN;
 		else if (trunc)
 			n = discard(s, fd, peek ? len : len - total, peek, look);
@@ -253,7 +254,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 				continue;
 		} else if ((n != -EAGAIN && n != -EINTR) || total >= target) {
 			break; /* the end, an error; or all there was */
-		} else if (atomic_load(&s->rd_shut)) {
+		} else if (!skip && atomic_load(&s->rd_shut)) {
 			n = 0;
 			break;
 		}
@@ -273,13 +274,12 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 		if (n < 0)
 			break;
 		look = n > 0; /* the TCP socket changed */
-		/* Seen while spinning: the way to the caller that is short. */
-		if (fast && w.in_time) {
-			n = rsk_fast_path_recv(fd, cur->v, cur->n, flags);
+		/* The ring has news, and the way to the caller is short. */
+		if (fast && !n && !total) {
+			n = rsk_stream_recv_fast(s, fd, cur->v, cur->n, flags);
 			if (n > 0)
 				return n;
 		}
-		fast = false;
 	}
 	if (!total)
 		return n;

@@ -311,7 +311,7 @@ static int find_set(struct rsk_wait *w, struct rsk_link *l)
 /*
  * A receiver has announced itself: whether another look would find what the fast path of a receive
  * has found, nothing. All that another thread, or a peer, may have changed before it could see the
- * announcement.
+ * announcement, and what only a look finds: slots that overtook, or do not show.
  */
 static bool nothing_yet(const struct rsk_wait *w)
 {
@@ -328,6 +328,7 @@ static bool nothing_yet(const struct rsk_wait *w)
 		return false;
 	nothing = rsk_rx_on_fast_path(&s->rx) && !s->rx.partial.len && !s->rx.tcp.eof &&
 		  !s->rx.tcp.err && !s->rx.rail_loss.lost && !rsk_rx_is_quiesced(&s->rx) &&
+		  !rsk_rx_txn_tags(&s->rx) && !rsk_rx_torn(&s->rx) &&
 		  !rsk_stream_stirs(s, RSK_WAKE_RX);
 	rsk_unlock(&s->rx_lock);
 	return nothing;
@@ -372,8 +373,11 @@ int rsk_wait_more(struct rsk_wait *w)
 			return 0;
 		}
 	}
-	/* A set does not watch the file that has the number now. */
-	if (w->set >= 0 && !w->own_fd && !rsk_stream_is_at(s, w->fd))
+	/*
+	 * Whose is the number? A set does not watch the file that has it now, nor do other sleeps
+	 * notice that it has something to read. Where they do, it is asked then.
+	 */
+	if ((w->set >= 0 || tcp_events(w) != POLLIN) && !w->own_fd && !rsk_stream_is_at(s, w->fd))
 		return -RSK_EKERNEL;
 	rc = lie_down(w);
 	if (rc < 0)

@@ -13,7 +13,8 @@
  * changed), -EAGAIN (SO_RCVTIMEO/SO_SNDTIMEO), -EINTR, -ERESTART (an SA_RESTART handler ran: the
  * call returns what was moved so far, or else continues), -RSK_EKERNEL (the number is another
  * file's), or -errno. Between the announcement and the sleep it returns once so that the caller
- * checks again; only then does it sleep, and after every return from sleep the caller tries again.
+ * checks again, unless it has found itself that there is nothing; after every return from sleep the
+ * caller tries again.
  * No lack of descriptors is an error: the wait then goes on by time (by_time.h).
  */
 #ifndef RSK_WAIT_H

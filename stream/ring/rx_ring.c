@@ -386,7 +386,9 @@ ssize_t rsk_rx_recv_ring(struct rsk_rx *rx, struct rsk_iovcur *dst)
 		if (rc <= 0)
 			break;
 	}
-	rsk_rx_give_credit(rx, rx->state != RSK_RX_ONRING);
+	/* Otherwise nothing was taken but a slot of no bytes, which has given credit. */
+	if (total || rx->fin || rx->state != RSK_RX_ONRING)
+		rsk_rx_give_credit(rx, rx->state != RSK_RX_ONRING);
 	rsk_rx_lift_ring_limit(rx);
 	return total ? (ssize_t)total : rc < 0 ? rc : 0;
 }

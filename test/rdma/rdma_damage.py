@@ -35,8 +35,8 @@ while data := read():
     c.setblocking(sys.argv[3] != "epoll")
 """
 
-# earn: 20 messages, each of which comes back. send: one message, and no call until the next line.
-# check: that message comes back.
+# earn: 20 messages, each of which comes back. send: one message, and no call until the next line;
+# two: another one before it. check: what was sent comes back.
 ASKING = """
 import os, socket, sys
 c = socket.create_connection((sys.argv[1], int(sys.argv[2])), 120)
@@ -57,9 +57,12 @@ try:
                 data = os.urandom(3000 + i)
                 c.sendall(data)
                 back(data)
-        elif word == "send":
-            sent = bytes.fromhex(mark) + os.urandom(3000)
-            c.sendall(sent)
+        elif word in ("send", "two"):
+            first, last = os.urandom(2000), bytes.fromhex(mark) + os.urandom(3000)
+            if word == "two":
+                c.sendall(first)
+            c.sendall(last)
+            sent = first + last if word == "two" else last
         else:
             back(sent)
         print("right", flush=True)
@@ -123,11 +126,11 @@ class Scene:
         self.client.send(f"{word} {mark}\n")
         self.t.equal(self.client.readline(60 * SCALE), "right", f"{word}: the client")
 
-    def harm(self, where):
+    def harm(self, where, word):
         """A message, whose slot is damaged before the server looks at it."""
         mark = os.urandom(24).hex()
         self.b.sh(f"kill -STOP {self.server.pid}")
-        self.ask("send", mark)
+        self.ask(word, mark)
         self.b.run([PYTHON, "-c", HARMING, self.server.pid, mark, where], expect=0,
                    timeout=90 * SCALE)
         self.b.sh(f"kill -CONT {self.server.pid}")
@@ -145,11 +148,11 @@ class Scene:
         self.server.wait(60 * SCALE)
 
 
-def damaged(t, how, where=IN_PAYLOAD):
+def damaged(t, how, where=IN_PAYLOAD, word="send"):
     scene = Scene(t, how)
     for number in range(1, 4):
         before = [record["rx_ring_bytes"] for record in ends(t, scene.port)]
-        scene.harm(where)
+        scene.harm(where, word)
         # The client makes no call: its progress thread puts the slot again.
         scene.until(lambda server, client, number=number, before=before:
                     client["repairs"] >= number and server["rx_ring_bytes"] > before[0],
@@ -178,6 +181,12 @@ def once_with_edges(t):
 def an_index(t):
     """The slot does not show at all."""
     damaged(t, "epoll", IN_INDEX)
+
+
+@case(300)
+def an_index_behind(t):
+    """The slot does not show; a reader has taken the one before it, and goes to sleep in recv()."""
+    damaged(t, "blocks", IN_INDEX, "two")
 
 
 if __name__ == "__main__":
