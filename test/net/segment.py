@@ -4,9 +4,11 @@ import os
 import struct
 import time
 
-MAGIC, VERSION, BYTES = 0x544154534B434F53, 7, 6307840
+MAGIC, VERSION = 0x544154534B434F53, 8
 HEADER = struct.Struct("<QIIIIIIQII")
-RECORD_BYTES, RECORDS, FIRST_RECORD = 384, 16384, 16384
+PROCESSES, PROCESS_BYTES = 64, 320
+RECORD_BYTES, RECORDS, FIRST_RECORD = 384, 16384, 4096 + PROCESSES * PROCESS_BYTES
+BYTES = FIRST_RECORD + RECORDS * RECORD_BYTES
 F_ADD_SEALS = 1033
 SHRINK, GROW = 2, 4
 CLOSED, EVENT_CLOSED = 2, 9
@@ -16,9 +18,8 @@ def make(high_water=0xFFFFFFFF, size=BYTES, seals=1 | SHRINK | GROW):
     """A memfd that is empty except for its header."""
     fd = os.memfd_create("rsock-stat", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
-    os.pwrite(fd, HEADER.pack(MAGIC, VERSION, size, 64, 192, RECORDS, RECORD_BYTES,
-                              time.monotonic_ns(), 0,
-                              high_water), 0)
+    os.pwrite(fd, HEADER.pack(MAGIC, VERSION, size, PROCESSES, PROCESS_BYTES, RECORDS,
+                              RECORD_BYTES, time.monotonic_ns(), 0, high_water), 0)
     fcntl.fcntl(fd, F_ADD_SEALS, seals)
     return fd
 
