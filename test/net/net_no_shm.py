@@ -2,6 +2,8 @@
 """Two processes of one host that are in separate memory: rsockd maps their connection as if the
 other end were on another host; it asks itself for the mapping, and answers.
 """
+import os
+import signal
 import sys
 
 import local
@@ -79,6 +81,20 @@ def who_connects_comes_first(t):
         look_up(server, c.far, False, of_server)
         t.equal(answer(t, server, "LOOKUP")[0], "remote", "the accepting end")
         is_mapped(t, host, c, server, client)
+
+
+@case(timeout=60)
+def who_accepts_comes_while_it_is_asked(t):
+    """The connecting end's question is under way to this host's own agent."""
+    host = alone(t)
+    c = Connection(host, host, connecting=ALICE, port=PORT)
+    server, client = guest(host, ALICE, RAIL_B), guest(host, ALICE, RAIL_A)
+    os.kill(host.daemon.popen.pid, signal.SIGSTOP)
+    look_up(client, c.near, True, True)
+    look_up(server, c.far, False, False)
+    os.kill(host.daemon.popen.pid, signal.SIGCONT)
+    t.equal(answer(t, server, "LOOKUP")[0], "remote", "the accepting end")
+    is_mapped(t, host, c, server, client)
 
 
 @case(timeout=60)

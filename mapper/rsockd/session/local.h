@@ -79,6 +79,7 @@ struct rsk_local {
 	uint64_t netns;	   /* SO_NETNS_COOKIE of this daemon; 0: unknown */
 	struct rsk_numa numa; /* the processors of this host */
 	struct rsk_rendezvous_table rendezvous;
+	struct rsk_local_question *of_streams; /* hash table of open questions, by SO_COOKIE */
 	struct rsk_listeners listeners;
 	struct rsk_listener_watches listener_watches;
 	struct rsk_streams streams;

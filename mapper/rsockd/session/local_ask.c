@@ -32,7 +32,34 @@ struct rsk_local_question {
 	bool quiet; /* do not send the answer */
 	/* list of those of its process that wait for their turn */
 	struct rsk_local_question *prev, *next;
+	bool listed;	   /* it is in l->of_streams: the first of its stream */
+	UT_hash_handle hh; /* by end.cookie */
 };
+
+static void list(struct rsk_local *l, struct rsk_local_question *q)
+{
+	struct rsk_local_question *other;
+
+	HASH_FIND(hh, l->of_streams, &q->end.cookie, sizeof(q->end.cookie), other);
+	q->listed = !other;
+	if (q->listed)
+		HASH_ADD(hh, l->of_streams, end.cookie, sizeof(q->end.cookie), q);
+}
+
+static void end_question(struct rsk_local_question *q)
+{
+	if (q->listed)
+		HASH_DEL(q->l->of_streams, q);
+	free(q);
+}
+
+bool rsk_local_asks_of(const struct rsk_local *l, uint64_t cookie)
+{
+	const struct rsk_local_question *q;
+
+	HASH_FIND(hh, l->of_streams, &cookie, sizeof(cookie), q);
+	return q;
+}
 
 static enum rsk_reason reason_of(const struct rsk_map *m)
 {
@@ -110,7 +137,7 @@ static void answered(struct rsk_map *map)
 		told = rsk_local_tell(l, p, &m, -1);
 	if (held && !told)
 		rsk_sessions_drop(&l->sessions, p->number, m.link);
-	free(q);
+	end_question(q);
 	if (p)
 		rsk_local_lookup_on(l, p);
 }
@@ -135,7 +162,7 @@ static void start(struct rsk_local *l, struct rsk_local_process *p, struct rsk_l
 		p->user->asked--;
 		if (!q->quiet)
 			rsk_local_answer(l, p, &q->end, RSK_REASON_LINK_ERROR);
-		free(q);
+		end_question(q);
 		return;
 	}
 	l->asked++;
@@ -144,7 +171,7 @@ static void start(struct rsk_local *l, struct rsk_local_process *p, struct rsk_l
 		l->asked--;
 		p->asked--;
 		p->user->asked--;
-		free(q);
+		end_question(q);
 	}
 }
 
@@ -176,7 +203,7 @@ void rsk_local_lookup_over(struct rsk_local_process *p)
 	DL_FOREACH_SAFE(p->waiting, q, next) {
 		DL_DELETE(p->waiting, q);
 		p->user->asked--;
-		free(q);
+		end_question(q);
 	}
 	p->n_waiting = 0;
 }
@@ -220,6 +247,8 @@ void rsk_local_ask(struct rsk_local *l, struct rsk_local_process *p,
 					  .cp_port = t->local_port };
 	memcpy(q->map.req.cp_ip, t->local, 16);
 	memcpy(q->map.req.ap_ip, t->peer, 16);
+	if (of_stream)
+		list(l, q);
 	if (of_stream && (p->waiting || !may_start(l, p))) {
 		DL_APPEND(p->waiting, q);
 		p->n_waiting++;

@@ -122,6 +122,9 @@ void rsk_local_users_forget(struct rsk_local *l);
 void rsk_local_ask(struct rsk_local *l, struct rsk_local_process *p,
 		   const struct rsk_rendezvous_table_end *end, bool quiet);
 
+/* Whether a question about the stream whose connecting end is that socket is open. */
+bool rsk_local_asks_of(const struct rsk_local *l, uint64_t cookie);
+
 /* The process may have room for another answer; starts its next questions. */
 void rsk_local_lookup_on(struct rsk_local *l, struct rsk_local_process *p);
 

@@ -134,13 +134,19 @@ static void lookup_here(struct rsk_local *l, struct rsk_local_process *p,
 
 /* ---- the other end is on another host, or is treated so ---- */
 
-/* One of the two ends is enough to exclude shared memory, whichever of them comes first. */
-static bool no_shm(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end)
+/*
+ * One of the two ends is enough to exclude shared memory, whichever of them comes first. A
+ * connecting end that came first has asked: the question is under way, or has arrived at the agent.
+ * @peer: the other end's SO_COOKIE.
+ */
+static bool no_shm(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end,
+		   uint64_t peer)
 {
 	const struct rsk_rendezvous_table_end *other = rsk_local_waits_here(l, end);
 
 	return end->no_shm || (other && other->no_shm) ||
-	       (!end->connecting && rsk_agent_awaits(l->agent, &end->tuple));
+	       (!end->connecting &&
+		(rsk_local_asks_of(l, peer) || rsk_agent_awaits(l->agent, &end->tuple)));
 }
 
 static void ask_there(struct rsk_local *l, struct rsk_local_process *p,
@@ -187,14 +193,15 @@ static void lookup_there(struct rsk_local *l, struct rsk_local_process *p,
  * and no other process is told.
  */
 static void lookup_dry(struct rsk_local *l, struct rsk_local_process *p,
-		       const struct rsk_rendezvous_table_end *end, int found, uint32_t their_uid)
+		       const struct rsk_rendezvous_table_end *end, int found,
+		       const struct rsk_owner *theirs)
 {
 	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
-	bool here = found == 0 && !no_shm(l, end);
+	bool here = found == 0 && !no_shm(l, end, theirs->cookie);
 
 	rsk_local_answer(l, p, end,
 			 !here ? RSK_REASON_REMOTE :
-			 may_rendezvous(l->settings, p->uid, their_uid, service) ?
+			 may_rendezvous(l->settings, p->uid, theirs->uid, service) ?
 				 RSK_REASON_DIRECT :
 				 RSK_REASON_OTHER_USER);
 }
@@ -223,8 +230,8 @@ void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 	}
 	rc = rsk_owner_lookup(&mirror, &theirs);
 	if (m->flags & RSK_LOCAL_DRY)
-		lookup_dry(l, p, &end, rc, theirs.uid);
-	else if (rc == 0 && !no_shm(l, &end))
+		lookup_dry(l, p, &end, rc, &theirs);
+	else if (rc == 0 && !no_shm(l, &end, theirs.cookie))
 		lookup_here(l, p, &end, &theirs);
 	else if (rc == 0 || rc == -ENOENT)
 		lookup_there(l, p, &end);
