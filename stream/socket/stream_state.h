@@ -70,9 +70,8 @@ struct rsk_noted {
 /*
  * Members are grouped by what owns them, and when they are valid; a group's comment names its lock.
  * "The pairing lock" is the process's (place.h). Where fields lie: the asserts below.
- *
- * NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): fields are grouped by use
  */
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): fields are grouped by use */
 struct rsk_stream {
 	/*
 	 * The first fields are written rarely, and read at every call. A change of phase is a
