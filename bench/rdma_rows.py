@@ -53,8 +53,11 @@ def bare_lat(turn, size, count):
 
 
 def write_bw(turn, size, count):
-    """perftest reports MB of 2**20 bytes."""
-    return {"bits_per_s": perftest(turn, "ib_write_bw", size, count)["BW average"] * (1 << 23)}
+    """perftest reports MB of 2**20 bytes, and now and then none."""
+    average = perftest(turn, "ib_write_bw", size, count)["BW average"]
+    if average <= 0:
+        raise Failure(f"ib_write_bw: {average} MB/s")
+    return {"bits_per_s": average * (1 << 23)}
 
 
 def rsperf(turn, seconds, *test):
