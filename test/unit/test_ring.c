@@ -82,6 +82,54 @@ Test(ring, full_keeps_room_for_a_command)
 	free(p.memory);
 }
 
+/* A ring of 256 cells, of which laps use the first 64. */
+static void narrow_init(struct pair *p)
+{
+	pair_init(p);
+	free(p->memory);
+	p->memory = calloc(4, BYTES);
+	p->rail.window = p->memory;
+	p->rail.window_bytes = (size_t)4 * BYTES;
+	rsk_ring_tx_init(&p->tx, &p->rail, 0, 4 * CELLS, 1);
+	rsk_ring_rx_init(&p->rx, p->memory, 4 * CELLS, 1, false);
+	p->tx.lap_cells = CELLS;
+}
+
+/*
+ * A number of slots were taken before the sender goes on until there is no room: a command always
+ * finds some, behind the last slot or at the beginning of the next lap.
+ */
+Test(ring, narrow_laps_keep_room_for_a_command)
+{
+	struct rsk_slot_command cmd = { .what = RSK_COMMAND_FIN };
+	enum {
+		ALL = CELLS - RSK_RING_RESERVE_CELLS
+	};
+	uint8_t in[8] = { 0 }, out[RSK_SLOT_MAX_PAYLOAD];
+
+	for (uint32_t taken = 0; taken <= ALL; taken++) {
+		struct pair p;
+		uint32_t n = 0, more = 0;
+
+		narrow_init(&p);
+		while (n < CELLS && put(&p, in, sizeof(in)) > 0)
+			n++;
+		cr_assert_eq(n, ALL, "all but the room for a command");
+		for (uint32_t i = 0; i < taken; i++)
+			cr_assert_eq(take(&p, out), sizeof(in));
+		cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.rx.next), 0);
+		while (more < CELLS && put(&p, in, sizeof(in)) > 0)
+			more++;
+		cr_assert(more <= taken, "%u more when %u were taken", more, taken);
+		cr_assert_eq(rsk_ring_put_command(&p.tx, &p.key, &cmd), 0, "%u taken", taken);
+		for (n = ALL + more - taken; n; n--)
+			cr_assert_eq(take(&p, out), sizeof(in), "%u taken", taken);
+		cr_assert_eq(take(&p, out), sizeof(cmd), "%u taken", taken);
+		pair_check(&p);
+		free(p.memory);
+	}
+}
+
 Test(ring, commands_without_end_meet_the_reader)
 {
 	struct rsk_slot_command cmd = { .what = RSK_COMMAND_FIN };

@@ -99,6 +99,18 @@ static uint8_t *own_ring(void)
 	return seg->rail.segment + rsk_seg_ring_off(&seg->own, at.s->sid);
 }
 
+/* The other end's sender, whose next slot is our next one; it writes into our memory. */
+static void other_end(struct rsk_ring_tx *t, struct rsk_rail *local)
+{
+	const struct rsk_ring_rx *ring = &at.s->rx.ring;
+
+	*local = (struct rsk_rail){ .ops = k.r->rail[0].puts.ops,
+				    .window = k.r->l->seg.rail.segment,
+				    .window_bytes = k.r->l->seg.rail.segment_bytes };
+	rsk_ring_tx_init(t, local, rsk_seg_ring_off(&k.r->l->seg.own, at.s->sid), ring->cells, 0);
+	t->next = t->credit = t->told = t->data_end = ring->next;
+}
+
 /*
  * The peer's program has closed its stream; all has arrived here, and our program has not read
  * it yet. The peer's rest pass finds no stream and gives the wide ring back.
@@ -123,12 +135,7 @@ Test(ring_rest, unread_bytes_survive_that_the_ring_is_given_back)
 	rx->counts.promotions = 1;
 	rx->ring.next += 2 * FIRST / RSK_CELL_BYTES;
 	rx->credit.sent = rx->ring.next;
-	local = (struct rsk_rail){ .ops = k.r->rail[0].puts.ops,
-				   .window = k.r->l->seg.rail.segment,
-				   .window_bytes = k.r->l->seg.rail.segment_bytes };
-	rsk_ring_tx_init(&t, &local, rsk_seg_ring_off(&k.r->l->seg.own, at.s->sid), rx->ring.cells,
-			 0);
-	t.next = t.credit = t.told = t.data_end = rx->ring.next;
+	other_end(&t, &local);
 	rsk_iovcur_init(&src, &iov, 1);
 	cr_assert_eq(rsk_ring_put_data(&t, &rx->key, &src, sizeof(bytes)), (ssize_t)sizeof(bytes));
 	cr_assert_eq(rsk_rx_pending(rx, NULL), sizeof(bytes));
@@ -136,6 +143,39 @@ Test(ring_rest, unread_bytes_survive_that_the_ring_is_given_back)
 	m.ring_bytes = FIRST;
 	rsk_remote_on_narrow(k.r, &m);
 	cr_assert_eq(rsk_rx_pending(rx, NULL), sizeof(bytes), "unread bytes are gone");
+}
+
+/* The receiver has looked at nothing of that lap yet, and does not know how wide it is. */
+Test(ring_rest, what_is_unread_behind_an_unread_slot_survives)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_RING_REQ, .ring_bytes = 8 * FIRST };
+	static uint8_t bytes[RSK_SLOT_MAX_PAYLOAD];
+	struct rsk_rail local;
+	struct rsk_ring_tx t;
+	struct rsk_rx *rx;
+
+	set_direct();
+	rx = &at.s->rx;
+	m.sid = at.s->sid;
+	rsk_remote_on_ring_req(k.r, &m);
+	rx->state = RSK_RX_ONRING;
+	rx->counts.promotions = 1;
+	cr_assert_eq(rsk_ring_cell(rx->ring.cells, rx->ring.next), 0);
+	other_end(&t, &local);
+	for (int i = 0; i < 3; i++) {
+		struct iovec iov = { bytes, sizeof(bytes) };
+		struct rsk_iovcur src;
+
+		rsk_iovcur_init(&src, &iov, 1);
+		cr_assert_eq(rsk_ring_put_data(&t, &rx->key, &src, sizeof(bytes)),
+			     (ssize_t)sizeof(bytes));
+	}
+	cr_assert_eq(rsk_rx_pending(rx, NULL), 3 * sizeof(bytes));
+	rx->whole.to = 0;
+	rx->counted.to = rx->counted.bytes = 0;
+	m.ring_bytes = FIRST;
+	rsk_remote_on_narrow(k.r, &m);
+	cr_assert_eq(rsk_rx_pending(rx, NULL), 3 * sizeof(bytes), "unread bytes are gone");
 }
 
 /* Rails that came later have no used_bytes: with the first ones goes what is used. */
