@@ -7,12 +7,14 @@ import os
 import re
 import urllib.request
 
-from stages import SLEEP, SPIN, TCP, UNIX, Failure
-from table import Row, Run, faster
+from stages import LIMIT, SLEEP, SPIN, TCP, UNIX, Failure, Travel
+from table import Row, Run, faster, near_limit
 
 PAGE = b"<!doctype html><title>612 bytes</title>" + b"." * 573
 assert len(PAGE) == 612
 FILE_BYTES = 1 << 20
+COLD_FILES = 96
+OF_OWN_TIME = 0.85
 BOTH = (TCP, SPIN, SLEEP)
 KILO, GBIT = 1e-3, 1e-9
 TIMES_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -55,14 +57,18 @@ def redis_figures(said):
 
 def redis(command, clients, requests_per_s, pipeline=1):
     """Runs a number of requests, since redis-benchmark has no time limit; sized by kernel TCP's
-    rate."""
+    rate. The limit: kernel TCP, of which only the programs' own time remains (Amdahl): that of the
+    one that computes longer, in user mode, since they run at the same time."""
     def run(stage, seconds):
         redis_server(stage)
         said, travel = stage.client("redis-benchmark", *redis_address(stage), "-t", command, "-c",
                                     clients,
                                     "-P", pipeline, "-n", int(requests_per_s * seconds), "--csv",
                                     timeout_s=seconds * 10 + 20)
-        return redis_figures(said), travel
+        figures = redis_figures(said)
+        if stage.mode is LIMIT:
+            return {"rps": int(requests_per_s * seconds) / stage.own_s()}, Travel(known=True)
+        return figures, travel
     return run
 
 
@@ -107,6 +113,33 @@ def nginx(connections, content=PAGE):
     return run
 
 
+def evict(path):
+    """Writes a file back, and removes it from the page cache."""
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+
+
+def nginx_cold(stage, _):
+    """One request for each of COLD_FILES files, none of which is in the page cache."""
+    content = os.urandom(FILE_BYTES)
+    paths = [stage.dir / f"cold{n}" for n in range(COLD_FILES)]
+    for path in paths:
+        path.write_bytes(content)
+    nginx_server(stage)
+    for path in paths:
+        evict(path)
+    said, travel = stage.client(
+        "curl", "--silent", "--fail", "--output", "/dev/null", "--write-out",
+        "%{size_download} %{time_total}\n",
+        f"http://127.0.0.1:{stage.port}/cold[0-{COLD_FILES - 1}]")
+    got = [line.split() for line in said.splitlines()]
+    if [int(size) for size, _ in got] != [FILE_BYTES] * COLD_FILES:
+        raise Failure(f"curl: {said[-400:]}")
+    return {"per_s": COLD_FILES / sum(float(s) for _, s in got)}, travel
+
+
 def memcaslap_figures(said):
     rate = re.search(r"Run time: ([\d.]+)s Ops: (\d+) TPS: (\d+)", said)
     if not rate or not int(rate[3]):
@@ -128,15 +161,17 @@ def redis_run(command, clients, requests_per_s, pipeline=1, quick=True):
     if pipeline > 1:
         title += f", pipeline {pipeline}"
     key = f"redis_{command}_p{pipeline}" if pipeline > 1 else f"redis_{command}_{clients}"
-    targets = (faster(2),) if pipeline > 1 else (faster(3),)
+    targets, modes = (faster(3),), BOTH + (UNIX,)
+    if pipeline > 1:
+        title += "; limit: the programs' own time"
+        targets, modes = (near_limit(1 / OF_OWN_TIME),), modes + (LIMIT,)
     row = Row(key, title, "k/s", "rps", KILO, False, targets, "P6")
     if clients == 1:
         # Computed from the rate, since its p50 is in steps of 8 µs. One client waits for each
         # answer.
         row = Row(key, title + ", time of a request", "µs", lambda r: 1e6 / r["rps"], 1, True,
                   (faster(6), faster(3, base=UNIX)), "P6")
-    return Run(key, redis(command, clients, requests_per_s, pipeline), BOTH + (UNIX,), (row,),
-               quick=quick)
+    return Run(key, redis(command, clients, requests_per_s, pipeline), modes, (row,), quick=quick)
 
 
 PROGRAMS = (
@@ -159,6 +194,9 @@ PROGRAMS = (
     Run("nginx_file", nginx(1, os.urandom(FILE_BYTES)), BOTH, whole=True, quick=False, rows=(
         Row("nginx_file", "nginx 1 MiB file, 1 connection", "files/s", "per_s", 1, False,
             (faster(3),), "P7"),)),
+    Run("nginx_cold", nginx_cold, BOTH, quick=False, rows=(
+        Row("nginx_cold", "nginx 1 MiB files that are not in the page cache", "files/s", "per_s", 1,
+            False, (faster(0.95),), "P7"),)),
     Run("memcached", memcached, BOTH, whole=True, quick=False, rows=(
         Row("memcached", "memcached 4 threads, memcaslap 4 threads, 16 connections", "k/s", "per_s",
             KILO, False,

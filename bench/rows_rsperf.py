@@ -163,6 +163,13 @@ def lat(key, title, wait, targets, means=None, pinned=False, quick=True, part="P
         Row(key, f"64 B ping-pong, {title}, p50", "µs", "rtt_ns.p50", US, True, targets, part),))
 
 
+def turn(name, size, count, times):
+    """Request and reply of that size: a stream that runs dry and full in turn."""
+    return Run(f"turn_{name}", rsperf(["--lat", "--size", count]), BOTH + (UNIX,), quick=False,
+               rows=(Row(f"turn_{name}", f"{size} there and {size} back, recv, p50", "µs",
+                         "rtt_ns.p50", US, True, (faster(times),), "P3 P5"),))
+
+
 def lat_recv(key, title, pinned, quick):
     """Two limits: for a spinning and for a sleeping transport."""
     call = rsperf(["--lat"], pinned=pinned)
@@ -241,6 +248,9 @@ LATENCIES = (
         (faster(25), near_limit(1.15, SLEEP)),
         ["--eventfd-epoll"], True, False, "P2 P3"),
     lat("lat_poll", "poll, non-blocking", ("poll", NONBLOCK), (faster(20),), quick=False),
+    turn("4k", "4 KiB", 4096, 4),
+    turn("16k", "16 KiB", 16384, 3),
+    turn("64k", "64 KiB", 65536, 1.5),
     lat("lat_select", "select, non-blocking", ("select", NONBLOCK), (faster(20),), quick=False),
 )
 THROUGHPUT = (

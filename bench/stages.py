@@ -177,10 +177,12 @@ class Stage:
 
     @staticmethod
     def _reap(p):
-        """Reaps a process, and saves the CPU time that it and its children used."""
+        """Reaps a process, and saves the CPU time that it and its children used: all of it, and in
+        user mode."""
         _, status, used = os.wait4(p.pid, 0)
         p.returncode = os.waitstatus_to_exitcode(status)
         p.cpu_s = used.ru_utime + used.ru_stime
+        p.user_s = used.ru_utime
 
     def _env(self, preloaded, stat):
         return environment(lambda name: name.startswith("RSOCK_"),
@@ -253,6 +255,11 @@ class Stage:
         for p in reversed(self.processes):
             self.end(p)
         return sum(p.cpu_s for p in self.processes)
+
+    def own_s(self):
+        """Ends all processes; returns the time in user mode of the one that used the most."""
+        self.cpu_s()
+        return max(p.user_s for p in self.processes)
 
 
 def require(*programs):

@@ -223,6 +223,7 @@ static void rsk_trampoline(int sig, siginfo_t *info, void *context)
 		rsk_trampoline_default(sig, info, act);
 		return;
 	}
+	rsk_sigdefer_handled++;
 	if (act & RSK_ACT_INTERRUPTS)
 		rsk_sigdefer_cut++;
 	if (act & RSK_ACT_ONCE)

@@ -10,6 +10,7 @@
 __thread volatile uint32_t rsk_sigdefer_depth;
 __thread volatile uint32_t rsk_sigdefer_signals;
 __thread volatile uint32_t rsk_sigdefer_cut;
+__thread volatile uint32_t rsk_sigdefer_handled;
 __thread struct rsk_rail *rsk_deferred_posts;
 
 /*

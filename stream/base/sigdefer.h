@@ -13,6 +13,7 @@
 #define RSK_SIGDEFER_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "host.h"
@@ -28,6 +29,8 @@ extern __thread volatile uint32_t rsk_sigdefer_signals;
  * handler (signal(7)).
  */
 extern __thread volatile uint32_t rsk_sigdefer_cut;
+/* The same of all handlers: calls that poll are interrupted by any. */
+extern __thread volatile uint32_t rsk_sigdefer_handled;
 
 /*
  * Puts of a section that the fabric has deferred (put() returned 1) go out with due(), or at the
@@ -40,6 +43,12 @@ extern __thread struct rsk_rail *rsk_deferred_posts;
 void rsk_defer_post(struct rsk_rail *rail);
 /* Called when the outermost section ends and something is due. */
 void rsk_sigdefer_leave(void);
+
+/* Whether a signal waits for the end of the section. */
+static inline bool rsk_sigdefer_waits(void)
+{
+	return rsk_sigdefer_signals & ~RSK_SIGDEFER_POSTS;
+}
 
 /* Enter and leave a section; sections nest. */
 static inline void rsk_sigdefer_enter(void)

@@ -144,19 +144,22 @@ static inline ssize_t result(ssize_t got)
 	return got == -EAGAIN || got == RSK_NOTHING_HERE ? got : RSK_SLOW_PATH;
 }
 
-/* @w: the table's word of @fd, which leads to @s, or led. */
-static inline __attribute__((always_inline)) ssize_t
-recv_at(struct rsk_stream *s, int fd, uintptr_t w, const struct iovec *iov, int n, int flags)
+/*
+ * @w: the table's word of @fd, which leads to @s, or led. @early: in, whether an earlier round of
+ * this call has received bytes: then only bytes are a result. Out: this round ended early, so that
+ * the sender gets credit: there may be more.
+ */
+static inline __attribute__((always_inline)) ssize_t recv_round(struct rsk_stream *s, int fd,
+								uintptr_t w, struct rsk_iovcur *dst,
+								int flags, bool *early)
 {
-	struct rsk_iovcur dst;
+	bool first = !*early;
 	uint64_t bytes, credit, retries, doorbells = 0;
 	ssize_t got;
 
-	if (!s || (flags & ~RECV_FLAGS) || !rsk_trylock(&s->rx_lock))
+	if (!rsk_trylock(&s->rx_lock))
 		return RSK_SLOW_PATH;
-	rsk_iovcur_init(&dst, iov, n);
-	if (!is_here(s, fd, w) || !rsk_rx_on_fast_path(&s->rx) || !dst.left ||
-	    dst.left > rsk_rx_round_bytes(&s->rx) ||
+	if (!is_here(s, fd, w) || !rsk_rx_on_fast_path(&s->rx) || !dst->left ||
 	    atomic_load_explicit(&s->rcvlowat, memory_order_relaxed) > 1) {
 		rsk_unlock(&s->rx_lock);
 		return RSK_SLOW_PATH;
@@ -164,9 +167,9 @@ recv_at(struct rsk_stream *s, int fd, uintptr_t w, const struct iovec *iov, int 
 	bytes = s->rx.ring_bytes;
 	credit = s->rx.credit.sent;
 	retries = s->rx.ring.retries;
-	got = rsk_rx_recv_ring(&s->rx, &dst);
-	if (__builtin_expect(got > 0 && dst.left && s->rx.state != RSK_RX_ONRING, 0)) {
-		got = recv_rest(s, fd, &dst, (size_t)got);
+	got = rsk_rx_recv_ring(&s->rx, dst);
+	if (__builtin_expect(got > 0 && dst->left && s->rx.state != RSK_RX_ONRING, 0)) {
+		got = recv_rest(s, fd, dst, (size_t)got);
 		doorbells = rsk_stream_due(s, RSK_WAKE_TX);
 	}
 	if (s->rx.ring.retries != retries)
@@ -175,7 +178,8 @@ recv_at(struct rsk_stream *s, int fd, uintptr_t w, const struct iovec *iov, int 
 		s->empty_looks = 0;
 		rsk_stats_add(&s->rec->rx_ring_bytes, s->rx.ring_bytes - bytes);
 		s->rec->rx_slots = s->rx.ring.slots;
-	} else if (!got && !rsk_touch_never(iov->iov_base)) {
+		*early = dst->left && (size_t)got >= rsk_rx_round_bytes(&s->rx);
+	} else if (!got && first && !rsk_touch_never(dst->v->iov_base)) {
 		got = nothing_here(s, flags);
 	} else if (got == -EPROTO) {
 		rsk_stream_fail(s, fd);
@@ -193,6 +197,33 @@ recv_at(struct rsk_stream *s, int fd, uintptr_t w, const struct iovec *iov, int 
 	else
 		rsk_unlock(&s->rx_lock);
 	return result(got);
+}
+
+static __attribute__((noinline)) ssize_t recv_more(struct rsk_stream *s, int fd, uintptr_t w,
+						   struct rsk_iovcur *dst, int flags, ssize_t got)
+{
+	bool early = true;
+	ssize_t n;
+
+	while (early && (n = recv_round(s, fd, w, dst, flags, &early)) > 0)
+		got += n;
+	return got;
+}
+
+static inline __attribute__((always_inline)) ssize_t
+recv_at(struct rsk_stream *s, int fd, uintptr_t w, const struct iovec *iov, int n, int flags)
+{
+	struct rsk_iovcur dst;
+	bool early = false;
+	ssize_t got;
+
+	if (!s || (flags & ~RECV_FLAGS))
+		return RSK_SLOW_PATH;
+	rsk_iovcur_init(&dst, iov, n);
+	got = recv_round(s, fd, w, &dst, flags, &early);
+	if (__builtin_expect(early, 0))
+		return recv_more(s, fd, w, &dst, flags, got);
+	return got;
 }
 
 ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)

@@ -230,7 +230,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			n = rsk_stream_recv_now(s, fd, cur, false, look);
 		look = nothing_here = false;
 		if (n > 0) {
-			w.spun = false;
+			w.spins = 0;
 			if (peek)
 				total = (size_t)n;
 			else

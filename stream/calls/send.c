@@ -196,7 +196,7 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 		else
 			n = send_chunk(op, fd, cur, flags, total ? pid : 0);
 		if (n > 0) {
-			w.spun = false;
+			w.spins = 0;
 			total += (size_t)n;
 			if (!cur->left)
 				break;

@@ -103,7 +103,7 @@ void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 		rsk_rdma_poll(e->rang);
 		e->rang = false;
 	}
-	atomic_fetch_add(&rsk_link_users, 1);
+	rsk_links_use();
 	/* If a slot was consumed since, part of it may still be unread. */
 	if (known.l && !busiest->queued &&
 	    (rsk_stream_stirs(busiest->stream, RSK_WAKE_RX) ||
@@ -118,7 +118,7 @@ void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 		}
 	if (locked)
 		rsk_unlock(&f->chain);
-	atomic_fetch_sub(&rsk_link_users, 1);
+	rsk_links_let_go();
 }
 
 void rsk_epoll_check_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e)
@@ -154,9 +154,9 @@ bool rsk_epoll_spin(struct rsk_epoll_spot *spot)
 	bool useful;
 
 	rsk_spin_spent_ns = 0;
-	atomic_fetch_add(&rsk_link_users, 1);
+	rsk_links_use();
 	useful = stirs(spot) || (spot->e->nlinks && rsk_spin(budget, spot->same_cpu, stirs, spot));
-	atomic_fetch_sub(&rsk_link_users, 1);
+	rsk_links_let_go();
 	return useful;
 }
 

@@ -139,6 +139,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	uint64_t began = 0, until = UINT64_MAX, wake_ns;
 	struct rsk_epoll_spot spot;
 	bool poll_only = timeout && !timeout->tv_sec && !timeout->tv_nsec;
+	uint32_t handled = rsk_sigdefer_handled;
 	int n;
 
 	if (rsk_fd_not_yours(epfd))
@@ -177,7 +178,9 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		nested = rsk_epoll_check_inside(f, e, &wake_ns);
 		if (e->tagged) {
 			n = rsk_epoll_gather(f, e, epfd, evs, max, &spot);
-			if (!n && !poll_only && rsk_epoll_spin(&spot))
+			for (uint32_t i = 0;
+			     !n && !poll_only && i < RSK_SPINS_OF_A_WAIT && rsk_epoll_spin(&spot);
+			     i++)
 				n = rsk_epoll_gather(f, e, epfd, evs, max, &spot);
 			if (n) {
 				atomic_store_explicit(&e->spin_ns, rsk_spin_longest(),
@@ -204,6 +207,9 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		}
 		if (e->tagged && e->relief_ns && e->relief_ns < wake_ns)
 			wake_ns = e->relief_ns;
+		/* A handler ran while this thread spun. (With a mask it may be one that waits.) */
+		if (!mask && !poll_only && rsk_sigdefer_handled != handled)
+			return -EINTR;
 		if (nested && !poll_only)
 			n = nested_wait(f, e, epfd, evs, max, wake_ns, mask);
 		else if (nested && shows_nothing(f, e, epfd))

@@ -370,7 +370,7 @@ struct rsk_epoll_mark {
 
 /*
  * Where a spin looks. Taken under the lock, used without: if another thread closes something
- * meanwhile, the memory stays mapped as long as rsk_link_users counts the spinning thread.
+ * meanwhile, the memory stays mapped as long as the spinning thread uses links (rsk_links_use()).
  */
 struct rsk_epoll_spot {
 	const struct rsk_epoll *e;

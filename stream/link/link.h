@@ -139,10 +139,39 @@ bool rsk_link_useless(const struct rsk_link *l);
 void rsk_link_drop(struct rsk_link *l);
 
 /*
- * Number of threads of this process that use links which they found without a stream's pin
- * (epoll_wait.c): no link is freed meanwhile.
+ * rsk_links_use, rsk_links_let_go - In between, this thread may use links which it has found
+ * without a stream's pin (epoll_wait.c): none is freed. Signals are deferred in between, so that no
+ * handler leaves by a jump.
+ *
+ * rsk_links_used - Whether a thread of this process is in between. A thread that begins later does
+ * not find what was removed from the lists before: all of it seq_cst.
+ *
+ * Threads count themselves in different words, each in its cache line, so that waits of threads
+ * that have nothing to do with each other do not slow each other down.
  */
-extern _Atomic(uint32_t) rsk_link_users;
+#define RSK_LINK_USERS 16
+extern struct rsk_link_users {
+	_Alignas(64) _Atomic(uint32_t) n;
+} rsk_link_users[RSK_LINK_USERS];
+extern __thread struct rsk_link_users *rsk_link_users_mine; /* NULL: not chosen yet */
+void rsk_link_users_choose(void);
+
+static inline void rsk_links_use(void)
+{
+	rsk_sigdefer_enter();
+	if (__builtin_expect(!rsk_link_users_mine, 0))
+		rsk_link_users_choose();
+	atomic_fetch_add(&rsk_link_users_mine->n, 1);
+}
+
+static inline void rsk_links_let_go(void)
+{
+	atomic_fetch_sub(&rsk_link_users_mine->n, 1);
+	rsk_sigdefer_exit();
+}
+
+bool rsk_links_used(void);
+void rsk_links_used_by_none(void); /* in the child of a fork */
 
 /*
  * The key of a stream over this link's present rail: bytes that an earlier rail left in ring and

@@ -18,8 +18,35 @@
 #define FIRST_ROOM 64
 
 struct rsk_links rsk_links;
-_Atomic(uint32_t) rsk_link_users;
 void (*rsk_links_gone)(struct rsk_link *l);
+
+/* ---- threads that use links without a pin ---- */
+
+struct rsk_link_users rsk_link_users[RSK_LINK_USERS];
+__thread struct rsk_link_users *rsk_link_users_mine;
+
+void rsk_link_users_choose(void)
+{
+	static _Atomic(uint32_t) chosen;
+
+	rsk_link_users_mine = &rsk_link_users[atomic_fetch_add(&chosen, 1) % RSK_LINK_USERS];
+}
+
+bool rsk_links_used(void)
+{
+	for (uint32_t i = 0; i < RSK_LINK_USERS; i++)
+		if (atomic_load(&rsk_link_users[i].n))
+			return true;
+	return false;
+}
+
+void rsk_links_used_by_none(void)
+{
+	for (uint32_t i = 0; i < RSK_LINK_USERS; i++)
+		atomic_store(&rsk_link_users[i].n, 0);
+}
+
+/* ---- the list ---- */
 
 /*
  * An outgrown list is not unmapped: rsk_links_have() may be reading it. As each list has twice the
@@ -91,7 +118,7 @@ bool rsk_link_useless(const struct rsk_link *l)
 }
 
 /*
- * The link is first removed from the epoll sets; then rsk_link_users shows whether a thread may
+ * The link is first removed from the epoll sets; then rsk_links_used() says whether a thread may
  * have found it there before: it stays until a sweep finds none.
  */
 void rsk_links_sweep(void)
@@ -107,7 +134,7 @@ void rsk_links_sweep(void)
 		}
 		if (rsk_links_gone)
 			rsk_links_gone(ref.l);
-		if (atomic_load(&rsk_link_users)) {
+		if (rsk_links_used()) {
 			i++;
 			continue;
 		}

@@ -56,7 +56,7 @@ void rsk_pairing_fork_parent(void)
 void rsk_pairing_fork_child(void)
 {
 	rsk_place_forked();
-	atomic_store(&rsk_link_users, 0);
+	rsk_links_used_by_none();
 	rsk_fd_waits_forked();
 	rsk_local_forked();
 	/*

@@ -214,13 +214,14 @@ static bool look_at_epolls(struct rsk_poll_set *p, uint64_t *until_ns)
 int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
 	struct rsk_poll_set p __attribute__((cleanup(rsk_poll_set_fini)));
-	bool at_once = timeout && !timeout->tv_sec && !timeout->tv_nsec, spun = false, epolls;
+	bool at_once = timeout && !timeout->tv_sec && !timeout->tv_nsec, epolls;
 	/*
 	 * An epoll set that shows an event is checked once more: events that make nothing ready are
 	 * gone then.
 	 */
 	bool again = false, final;
 	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns, wake_ns;
+	uint32_t handled = rsk_sigdefer_handled, spins = 0;
 	int rc;
 
 	rc = rsk_poll_set_init(&p, fds, n);
@@ -262,10 +263,11 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 				break;
 		}
 		again = false;
-		if (p.npaired && !p.announced && !p.by_time.on && !spun) {
-			spun = true;
+		if (p.npaired && !p.announced && !p.by_time.on && spins < RSK_SPINS_OF_A_WAIT) {
+			spins++;
 			if (spin(&p))
 				continue;
+			spins = RSK_SPINS_OF_A_WAIT;
 		}
 		if (p.npaired && !p.announced && !p.by_time.on) {
 			news = rsk_now_ns();
@@ -281,6 +283,9 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		wake_ns = relief_ns < until ? relief_ns : until;
 		if (p.by_time.on && p.npaired)
 			wake_ns = rsk_by_time_check(wake_ns);
+		/* A handler ran while this thread spun. (With a mask it may be one that waits.) */
+		if (!mask && rsk_sigdefer_handled != handled)
+			return -EINTR;
 		rc = ask(&p, true, wake_ns, mask);
 		if (rc == -EINVAL && !p.by_time.on && p.ndoorbells + p.npairing) {
 			rsk_poll_set_go_by_time(&p);
@@ -289,7 +294,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		if (p.by_time.on)
 			take_completions(&p);
 		rsk_poll_set_retract(&p);
-		spun = false;
+		spins = 0;
 		news = rsk_now_ns();
 		for (uint32_t i = 0; i < p.ndoorbells; i++)
 			if (p.kernel[p.n + i].revents) {

@@ -18,64 +18,12 @@
 #include "stream.h"
 #include "timeouts.h"
 
-static _Atomic(uint32_t) *budget_of(struct rsk_wait *w)
-{
-	return w->what == RSK_WAKE_RX ? &w->s->spin.rx_ns : &w->s->spin.tx_ns;
-}
-
-static bool wait_stirs(void *arg)
-{
-	const struct rsk_wait *w = arg;
-
-	return rsk_stream_stirs(w->s, w->what);
-}
-
-/* The ring's next slot was peeked at and is still there: true if there are more bytes than that. */
-static bool grows(void *arg)
-{
-	const struct rsk_wait *w = arg;
-	uint64_t n;
-
-	rsk_lock(&w->s->rx_lock);
-	n = rsk_rx_pending(&w->s->rx, NULL);
-	rsk_unlock(&w->s->rx_lock);
-	return n > w->peeked;
-}
-
-static bool spin(struct rsk_wait *w)
-{
-	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed);
-	bool same_cpu = !rsk_spin_peer_elsewhere(w->s, rsk_stream_publish_cpu(w->s));
-
-	if (w->peeked)
-		w->in_time = rsk_spin(budget, same_cpu, grows, w);
-	else
-		w->in_time = rsk_spin(budget, same_cpu, wait_stirs, w);
-	/* Only a thread that has to sleep reads the clock. */
-	if (!w->in_time && !w->begin_ns)
-		w->begin_ns = rsk_now_ns() - rsk_spin_spent_ns;
-	return w->in_time;
-}
-
-static void learn(struct rsk_wait *w)
-{
-	uint32_t budget = atomic_load_explicit(budget_of(w), memory_order_relaxed), next;
-
-	if (!rsk_knobs.spin_ns || (!w->in_time && !w->begin_ns))
-		return; /* or there was no wait */
-	if (w->in_time)
-		next = rsk_spin_longest();
-	else
-		next = rsk_spin_learn(budget,
-				      (w->news_ns ? w->news_ns : rsk_now_ns()) - w->begin_ns);
-	if (next != budget)
-		atomic_store_explicit(budget_of(w), next, memory_order_relaxed);
-}
-
 void rsk_wait_begin(struct rsk_wait *w, struct rsk_stream *s, int fd, uint32_t what)
 {
 	*w = (struct rsk_wait){ .s = s, .fd = fd, .what = what, .active = true };
 	w->deadline_ns = UINT64_MAX;
+	w->handled = rsk_sigdefer_handled;
+	w->cut = rsk_sigdefer_cut;
 }
 
 static __thread int kept_fd; /* by rsk_wait_keep(), of the innermost call; 0: none */
@@ -232,18 +180,19 @@ static short tcp_events(struct rsk_wait *w)
 	return w->s->tx.state == RSK_TX_ONRING || held_back(w->s) ? 0 : POLLOUT;
 }
 
-/* @cut: rsk_sigdefer_cut before the sleep. */
-static int not_slept(const struct rsk_wait *w, int rc, uint32_t cut)
+/* A handler ran in the sleep, or in the spin before it. */
+static int interrupted(struct rsk_wait *w)
 {
-	if (rc != -EINTR)
-		return rc;
-	return w->timed || rsk_sigdefer_cut != cut ? -EINTR : -ERESTART;
+	bool cut = rsk_sigdefer_cut != w->cut;
+
+	w->handled = rsk_sigdefer_handled;
+	w->cut = rsk_sigdefer_cut;
+	return w->timed || cut ? -EINTR : -ERESTART;
 }
 
 int rsk_wait_tcp(struct rsk_wait *w)
 {
 	struct pollfd p = { .events = w->what == RSK_WAKE_RX ? POLLIN : POLLOUT };
-	uint32_t cut = rsk_sigdefer_cut;
 	int rc;
 
 	rc = get_up(w);
@@ -266,7 +215,7 @@ int rsk_wait_tcp(struct rsk_wait *w)
 	if (!still_there(w))
 		return -EBADF;
 	if (rc < 0)
-		return not_slept(w, rc, cut);
+		return rc == -EINTR ? interrupted(w) : rc;
 	return rc || rsk_now_ns() < w->deadline_ns ? 1 : -EAGAIN;
 }
 
@@ -339,17 +288,13 @@ int rsk_wait_more(struct rsk_wait *w)
 	struct rsk_stream *s = w->s;
 	struct rsk_link *l = s->link;
 	struct rsk_stats_process *me;
-	uint32_t cut = rsk_sigdefer_cut;
 	struct pollfd fds[2];
 	bool unread;
 	uint64_t until;
 	int rc;
 
-	if (!w->spun) {
-		w->spun = true;
-		if (spin(w))
-			return 0;
-	}
+	if (!w->announced && rsk_wait_spin(w))
+		return 0;
 	if (!w->begin_ns)
 		w->begin_ns = rsk_now_ns();
 	w->in_time = false;
@@ -389,6 +334,8 @@ int rsk_wait_more(struct rsk_wait *w)
 	}
 	if (!w->have_deadline)
 		read_deadline(w);
+	if (__builtin_expect(rsk_sigdefer_handled != w->handled, 0))
+		return interrupted(w);
 	until = w->deadline_ns;
 	/*
 	 * After a fallback there is no room in the ring to wait for, and that time may be long
@@ -417,7 +364,7 @@ int rsk_wait_more(struct rsk_wait *w)
 	if (w->by_time.on)
 		rc = rsk_sleep_by_time(w, fds, until);
 	w->announced = false;
-	w->spun = w->by_time.on;
+	w->spins = w->by_time.on ? RSK_SPINS_OF_A_WAIT : 0;
 	w->news_ns = 0;
 	if (w->by_time.on && l->remote)
 		rsk_rdma_poll(true);
@@ -450,11 +397,10 @@ int rsk_wait_more(struct rsk_wait *w)
 	if ((rc > 0 && fds[0].revents && hold_fd(w) < 0) || !still_there(w))
 		return -EBADF;
 	/* Its caller looks at all that the peer's sender says. */
-	if (w->what != RSK_WAKE_RX ||
-	    rsk_control_word_fresh(s->tx.answer.at, rsk_tx_answer_seen(&s->tx)))
+	if (w->what != RSK_WAKE_RX || rsk_wait_heard_receiver(s))
 		rsk_stream_serve(s, w->fd);
 	if (rc < 0)
-		return not_slept(w, rc, cut);
+		return rc == -EINTR ? interrupted(w) : rc;
 	if (rc == 0) {
 		if (rsk_now_ns() >= w->deadline_ns)
 			return -EAGAIN;
@@ -485,7 +431,7 @@ void rsk_wait_end(struct rsk_wait *w)
 	if (w->edge)
 		rsk_own_close(w->edge);
 	rsk_by_time_end(&w->by_time);
-	learn(w);
+	rsk_wait_learn(w);
 }
 
 void rsk_stream_want_room(struct rsk_stream *s)

@@ -50,9 +50,11 @@ struct rsk_wait {
 	bool active;
 	bool announced;
 	bool have_deadline;
-	bool timed;	      /* SO_RCVTIMEO / SO_SNDTIMEO is set: EINTR, never restarted */
-	bool spun;	      /* since the last sleep, or since bytes were moved */
-	bool in_time;	      /* the last spin succeeded */
+	bool timed;	/* SO_RCVTIMEO / SO_SNDTIMEO is set: EINTR, never restarted */
+	uint32_t spins; /* since the last sleep, or since bytes were moved */
+	bool in_time;	/* the last spin succeeded */
+	/* rsk_sigdefer_handled and _cut: handlers that have run since interrupt the wait. */
+	uint32_t handled, cut;
 	uint64_t peeked;      /* bytes that are there but do not satisfy the call */
 	uint64_t begin_ns;    /* 0: clock not read yet */
 	uint64_t news_ns;     /* when the doorbell that woke us was rung; 0: none did */
@@ -81,6 +83,19 @@ int rsk_wait_tcp(struct rsk_wait *w);
 void rsk_wait_end(struct rsk_wait *w);
 
 /*
+ * wait_spin.c: rsk_wait_spin - spins, if that may be worthwhile; true: another try is.
+ * rsk_wait_learn - adjusts the budget, in the end.
+ */
+bool rsk_wait_spin(struct rsk_wait *w);
+void rsk_wait_learn(struct rsk_wait *w);
+
+/* The receiver of what this end sends has said something that was not looked at yet. */
+static inline bool rsk_wait_heard_receiver(const struct rsk_stream *s)
+{
+	return rsk_control_word_fresh(s->tx.answer.at, rsk_tx_answer_seen(&s->tx));
+}
+
+/*
  * A non-blocking send found no room: epoll sets that watch the stream are to be notified when there
  * is.
  */
@@ -89,7 +104,7 @@ void rsk_stream_want_room(struct rsk_stream *s);
 /*
  * What a spin polls on a stream: four loads, no lock. Another thread may move on meanwhile, so a
  * peek only says when to stop spinning. The memory stays mapped as long as the stream is pinned, or
- * rsk_link_users counts the thread.
+ * the thread uses links (rsk_links_use()).
  */
 struct rsk_stream_peek {
 	const struct rsk_control_word *answer, *word;

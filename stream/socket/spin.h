@@ -24,6 +24,12 @@
 #define RSK_SPIN_LEAST_NS 1000u
 
 /*
+ * Spins of one wait. What ends a spin need not be what the call waits for: a receiver whose peer
+ * has read gets credit, and would sleep, although the answer comes in a moment.
+ */
+#define RSK_SPINS_OF_A_WAIT 4u
+
+/*
  * Time of this thread's last timed spin, whether it found something or not; 0: none, or a yield.
  * Without the eager looks.
  */
@@ -51,7 +57,10 @@ uint32_t rsk_spin_after_ring(uint32_t budget_ns);
 void rsk_spun(bool useful);
 void rsk_spun_tell(void);
 
-/* True: stirs(arg) was true within the budget. Inlined, with the check, into each of the waits. */
+/*
+ * True: stirs(arg) was true within the budget. Inlined, with the check, into each of the waits. A
+ * signal ends it: its handler runs before the return, as it would interrupt a sleep.
+ */
 static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns, bool same_cpu,
 							   bool (*stirs)(void *), void *arg)
 {
@@ -70,6 +79,7 @@ static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns, b
 			rsk_spun(true);
 			return true;
 		}
+	rsk_sigdefer_enter();
 	start = rsk_now_ns();
 	do {
 		for (int i = 0; i < RSK_SPIN_LOOKS_PER_CLOCK && !found; i++) {
@@ -77,7 +87,8 @@ static inline __attribute__((always_inline)) bool rsk_spin(uint32_t budget_ns, b
 			rsk_pause();
 		}
 		now = rsk_now_ns();
-	} while (!found && now - start < budget_ns);
+	} while (!found && now - start < budget_ns && !rsk_sigdefer_waits());
+	rsk_sigdefer_exit();
 	rsk_spin_spent_ns = now - start;
 	rsk_spun(found);
 	return found;

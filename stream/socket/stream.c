@@ -272,9 +272,9 @@ void rsk_stream_free(struct rsk_stream *s)
 		rsk_upcalls->unpaired(s);
 		rsk_rx_fini(&s->rx);
 		rsk_tx_fini(&s->tx);
-		atomic_fetch_add(&rsk_link_users, 1); /* the link is read once more below */
+		rsk_links_use(); /* the link is read once more below */
 		idle = atomic_fetch_sub(&s->link->streams, 1) == 1 && rsk_link_useless(s->link);
-		atomic_fetch_sub(&rsk_link_users, 1);
+		rsk_links_let_go();
 	} else if (s->pairing.search.looks) {
 		idle = true; /* a link may have been started for it, by either end, in vain */
 	}

@@ -96,6 +96,33 @@ def no_cpu_and_wakes_at_once(t):
         t.stats.direct(port, to_server=500_000, to_client=500_000, share=0.2)
 
 
+def sleeps_of(t, proc):
+    """How often a preloaded program, which has ended, has slept in calls of the library."""
+    with open(t.path("stat", proc.name + ".ndjson")) as file:
+        return sum(p["sleeps"] for line in file for p in json.loads(line)["processes"])
+
+
+@case(60)
+def no_sleep_before_an_answer(t):
+    """Requests and answers of many slots: the credit that comes before the answer does not send the
+    caller to sleep while it still has time to spin.
+    """
+    env = {"RSOCK_SPIN_US": "20000", "RSOCK_RING_KB": "512"}
+    for wait in (["recv"], ["poll", "--nonblock"], ["epoll", "--nonblock"]):
+        port = t.free_port()
+        server = t.spawn([f"{t.bin}/rsperf", "server", "--wait", *wait, "--port", port],
+                         name="server", env=env)
+        t.listening(server, port)
+        client = t.spawn([f"{t.bin}/rsperf", "client", "--lat", "--size", "64K", "--wait", *wait,
+                          "--port", port, "--time", 1, "--json"], name="client", env=env)
+        t.wait(client)
+        trips = json.loads(client.out().splitlines()[-1])["per_s"]
+        t.stop(server)
+        t.stats.direct(port, to_server=65536, to_client=65536)
+        slept = sleeps_of(t, client)
+        t.check(slept < trips / 10, f"{wait}: {slept} sleeps in {trips:.0f} round trips")
+
+
 def stolen(pid, port):
     """A copy of that process's socket with that local port: what is sent by the copy bypasses all
     hooks.

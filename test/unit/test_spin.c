@@ -107,6 +107,27 @@ Test(spin, a_peer_on_our_cpu, .init = connect_ends)
 	cr_assert(spins(-1, -1), "what neither knows is not the same");
 }
 
+/* A signal that comes during the spin is deferred, as the trampoline would do it. */
+static bool hears_a_signal(void *arg)
+{
+	int *looks = arg;
+
+	if (++*looks > RSK_SPIN_EAGER_LOOKS)
+		rsk_sigdefer_signals |= 1;
+	return false;
+}
+
+Test(spin, a_signal_ends_it, .init = setup)
+{
+	int looks = 0;
+
+	rsk_sigdefer_enter(); /* nothing is delivered at the end of the spin */
+	cr_assert(!rsk_spin(UINT32_MAX, false, hears_a_signal, &looks));
+	cr_assert_lt(rsk_spin_spent_ns, UINT32_MAX);
+	rsk_sigdefer_signals = 0;
+	rsk_sigdefer_exit();
+}
+
 Test(spin, time_spent, .init = setup)
 {
 	cr_assert(rsk_spin(LONG_NS, false, at_once, NULL));
