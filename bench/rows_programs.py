@@ -164,7 +164,7 @@ def redis_run(command, clients, requests_per_s, pipeline=1, quick=True):
     targets, modes = (faster(3),), BOTH + (UNIX,)
     if pipeline > 1:
         title += "; limit: the programs' own time"
-        targets, modes = (near_limit(1 / OF_OWN_TIME),), modes + (LIMIT,)
+        targets, modes = (near_limit(round(1 / OF_OWN_TIME, 2)),), modes + (LIMIT,)
     row = Row(key, title, "k/s", "rps", KILO, False, targets, "P6")
     if clients == 1:
         # Computed from the rate, since its p50 is in steps of 8 µs. One client waits for each

@@ -156,11 +156,10 @@ def calls(kind):
     return run
 
 
-def lat(key, title, wait, targets, means=None, pinned=False, quick=True, part="P3"):
-    """A ping-pong; with means, compared with a limit."""
-    modes = BOTH + (UNIX,) + ((LIMIT,) if means else ())
-    return Run(key, rsperf(["--lat"], wait, means, pinned), modes, quick=quick, rows=(
-        Row(key, f"64 B ping-pong, {title}, p50", "µs", "rtt_ns.p50", US, True, targets, part),))
+def lat(key, title, wait, targets):
+    """A ping-pong."""
+    return Run(key, rsperf(["--lat"], wait), BOTH + (UNIX,), quick=False, rows=(
+        Row(key, f"64 B ping-pong, {title}, p50", "µs", "rtt_ns.p50", US, True, targets, "P3"),))
 
 
 def turn(name, size, count, times):
@@ -170,23 +169,34 @@ def turn(name, size, count, times):
                          "rtt_ns.p50", US, True, (faster(times),), "P3 P5"),))
 
 
-def lat_recv(key, title, pinned, quick):
-    """Two limits: for a spinning and for a sleeping transport."""
-    call = rsperf(["--lat"], pinned=pinned)
+def two_limits(key, what, wait, asleep, spinning, sleeping, pinned, quick, parts):
+    """A ping-pong with two limits: a cache line for a transport that spins, and for one that sleeps
+    what *asleep* says, (option of rsperf limit, name)."""
+    call = rsperf(["--lat"], wait, pinned=pinned)
+    title = f"64 B ping-pong, {what}{', pinned' if pinned else ''}, p50"
 
     def run(stage, seconds):
         if stage.mode is not LIMIT:
             return call(stage, seconds)
         line, _ = limit(stage, ["--cacheline"], seconds / 2, pinned)
-        futex, travel = limit(stage, ["--futex"], seconds / 2, pinned)
-        return {**line, "asleep": futex}, travel
+        slept, travel = limit(stage, [asleep[0]], seconds / 2, pinned)
+        return {**line, "asleep": slept}, travel
     return Run(key, run, BOTH + (UNIX, LIMIT), quick=quick, rows=(
-        Row(key, f"64 B ping-pong, recv{title}, p50; limit: a cache line", "µs", "rtt_ns.p50", US,
-            True,
-            (near_limit(1.5), faster(30)), "P1"),
-        Row(key + "_futex", f"64 B ping-pong, recv{title}, p50; limit: a futex", "µs",
-            lambda r: r.get("asleep", r)["rtt_ns"]["p50"], US, True, (near_limit(1.1, SLEEP),),
-            "P2")))
+        Row(key, f"{title}; limit: a cache line", "µs", "rtt_ns.p50", US, True, spinning, parts[0]),
+        Row(key + "_asleep", f"{title}; limit: {asleep[1]}", "µs",
+            lambda r: r.get("asleep", r)["rtt_ns"]["p50"], US, True, (near_limit(sleeping, SLEEP),),
+            parts[1])))
+
+
+def lat_recv(key, pinned, quick):
+    return two_limits(key, "recv", ("recv",), ("--futex", "a futex"),
+                      (near_limit(1.4), faster(30)), 1.1, pinned, quick, ("P1", "P2"))
+
+
+def lat_epoll(key, pinned, quick):
+    return two_limits(key, "epoll, non-blocking", ("epoll", NONBLOCK),
+                      ("--eventfd-epoll", "an eventfd in epoll"),
+                      (near_limit(2), faster(25)), 1.15, pinned, quick, ("P3", "P2"))
 
 
 def bandwidth(key, title, size, targets, pinned=False, quick=True):
@@ -239,25 +249,21 @@ CPU_MESSAGES = Row("cpu_messages", "64 B messages, processor time of both ends",
                    lambda r: r["cpu_s"] / (r["out"]["bytes"] / 64) / MEGA, 1, True,
                    not_below(SLEEP), "P4 P13")
 LATENCIES = (
-    lat_recv("lat_recv", "", False, True),
-    lat_recv("lat_recv_pin", ", pinned", True, False),
-    lat("lat_epoll", "epoll, non-blocking", ("epoll", NONBLOCK),
-        (faster(25), near_limit(1.15, SLEEP)),
-        ["--eventfd-epoll"], part="P2 P3"),
-    lat("lat_epoll_pin", "epoll, non-blocking, pinned", ("epoll", NONBLOCK),
-        (faster(25), near_limit(1.15, SLEEP)),
-        ["--eventfd-epoll"], True, False, "P2 P3"),
-    lat("lat_poll", "poll, non-blocking", ("poll", NONBLOCK), (faster(20),), quick=False),
+    lat_recv("lat_recv", False, True),
+    lat_recv("lat_recv_pin", True, False),
+    lat_epoll("lat_epoll", False, True),
+    lat_epoll("lat_epoll_pin", True, False),
+    lat("lat_poll", "poll, non-blocking", ("poll", NONBLOCK), (faster(20),)),
     turn("4k", "4 KiB", 4096, 4),
     turn("16k", "16 KiB", 16384, 3),
     turn("64k", "64 KiB", 65536, 1.5),
-    lat("lat_select", "select, non-blocking", ("select", NONBLOCK), (faster(20),), quick=False),
+    lat("lat_select", "select, non-blocking", ("select", NONBLOCK), (faster(20),)),
 )
 THROUGHPUT = (
     rate("rate", ""),
     rate("rate_pin", ", pinned", True, False),
-    bandwidth("bw_1m", "1 MiB", "1M", (faster(2.5),)),
-    bandwidth("bw_1m_pin", "1 MiB, pinned,", "1M", (faster(2.5),), True, False),
+    bandwidth("bw_1m", "1 MiB", "1M", (near_limit(1.1), faster(2.5))),
+    bandwidth("bw_1m_pin", "1 MiB, pinned,", "1M", (near_limit(1.1), faster(2.5)), True, False),
     bandwidth("bw", "128 KiB", "128K", (faster(2.5),), quick=False),
 )
 CONNECTIONS = (

@@ -138,6 +138,7 @@ def each_has_an_order_of_its_own(t):
 def what_is_wrong_is_refused_by_all(t):
     etcd, a, b = cluster(t)
     good = push(a, document())
+    runs(t, a, good)
     runs(t, b, good)
     for text, words in (("services: 5\n", "line"), ("rnics: []\n", "rnics"), ("", "empty"),
                         ("services: [{name: s, ports: ['0']}]\n", "services[0] (s): ports")):
