@@ -145,21 +145,43 @@ static inline ssize_t result(ssize_t got)
 }
 
 /*
- * @w: the table's word of @fd, which leads to @s, or led. @early: in, whether an earlier round of
- * this call has received bytes: then only bytes are a result. Out: this round ended early, so that
- * the sender gets credit: there may be more.
+ * The round ended early, so that the sender gets credit: what else is there goes the longer way,
+ * which waits for the lock. A short count would tell a reader by edges that nothing is left.
  */
-static inline __attribute__((always_inline)) ssize_t recv_round(struct rsk_stream *s, int fd,
-								uintptr_t w, struct rsk_iovcur *dst,
-								int flags, bool *early)
+static __attribute__((noinline)) ssize_t
+recv_more(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, ssize_t got, size_t round)
 {
-	bool first = !*early;
+	ssize_t n = got;
+
+	if (!rsk_stream_pin(s))
+		return got;
+	while (dst->left && (size_t)n >= round && rsk_fd_names(fd, s) &&
+	       rsk_stream_stirs(s, RSK_WAKE_RX)) {
+		n = rsk_stream_recv_now(s, fd, dst, false, false);
+		if (n <= 0) {
+			rsk_stream_keep_error(s, n);
+			break;
+		}
+		got += n;
+	}
+	rsk_stream_unpin(s);
+	return got;
+}
+
+/* @w: the table's word of @fd, which leads to @s, or led. */
+static inline __attribute__((always_inline)) ssize_t
+recv_at(struct rsk_stream *s, int fd, uintptr_t w, const struct iovec *iov, int n, int flags)
+{
+	struct rsk_iovcur dst;
 	uint64_t bytes, credit, retries, doorbells = 0;
+	size_t round = SIZE_MAX; /* of so many bytes, with room for more, it ended early */
+	uint32_t lap;
 	ssize_t got;
 
-	if (!rsk_trylock(&s->rx_lock))
+	if (!s || (flags & ~RECV_FLAGS) || !rsk_trylock(&s->rx_lock))
 		return RSK_SLOW_PATH;
-	if (!is_here(s, fd, w) || !rsk_rx_on_fast_path(&s->rx) || !dst->left ||
+	rsk_iovcur_init(&dst, iov, n);
+	if (!is_here(s, fd, w) || !rsk_rx_on_fast_path(&s->rx) || !dst.left ||
 	    atomic_load_explicit(&s->rcvlowat, memory_order_relaxed) > 1) {
 		rsk_unlock(&s->rx_lock);
 		return RSK_SLOW_PATH;
@@ -167,9 +189,10 @@ static inline __attribute__((always_inline)) ssize_t recv_round(struct rsk_strea
 	bytes = s->rx.ring_bytes;
 	credit = s->rx.credit.sent;
 	retries = s->rx.ring.retries;
-	got = rsk_rx_recv_ring(&s->rx, dst);
-	if (__builtin_expect(got > 0 && dst->left && s->rx.state != RSK_RX_ONRING, 0)) {
-		got = recv_rest(s, fd, dst, (size_t)got);
+	lap = s->rx.ring.lap_cells;
+	got = rsk_rx_recv_ring(&s->rx, &dst);
+	if (__builtin_expect(got > 0 && dst.left && s->rx.state != RSK_RX_ONRING, 0)) {
+		got = recv_rest(s, fd, &dst, (size_t)got);
 		doorbells = rsk_stream_due(s, RSK_WAKE_TX);
 	}
 	if (s->rx.ring.retries != retries)
@@ -178,8 +201,9 @@ static inline __attribute__((always_inline)) ssize_t recv_round(struct rsk_strea
 		s->empty_looks = 0;
 		rsk_stats_add(&s->rec->rx_ring_bytes, s->rx.ring_bytes - bytes);
 		s->rec->rx_slots = s->rx.ring.slots;
-		*early = dst->left && (size_t)got >= rsk_rx_round_bytes(&s->rx);
-	} else if (!got && first && !rsk_touch_never(dst->v->iov_base)) {
+		if (dst.left)
+			round = rsk_rx_round_bytes_of(lap, &s->rx);
+	} else if (!got && !rsk_touch_never(iov->iov_base)) {
 		got = nothing_here(s, flags);
 	} else if (got == -EPROTO) {
 		rsk_stream_fail(s, fd);
@@ -196,34 +220,9 @@ static inline __attribute__((always_inline)) ssize_t recv_round(struct rsk_strea
 		unlock_and_tell(s, fd, &s->rx_lock, doorbells, false);
 	else
 		rsk_unlock(&s->rx_lock);
+	if (__builtin_expect(got > 0 && (size_t)got >= round, 0))
+		return recv_more(s, fd, &dst, got, round);
 	return result(got);
-}
-
-static __attribute__((noinline)) ssize_t recv_more(struct rsk_stream *s, int fd, uintptr_t w,
-						   struct rsk_iovcur *dst, int flags, ssize_t got)
-{
-	bool early = true;
-	ssize_t n;
-
-	while (early && (n = recv_round(s, fd, w, dst, flags, &early)) > 0)
-		got += n;
-	return got;
-}
-
-static inline __attribute__((always_inline)) ssize_t
-recv_at(struct rsk_stream *s, int fd, uintptr_t w, const struct iovec *iov, int n, int flags)
-{
-	struct rsk_iovcur dst;
-	bool early = false;
-	ssize_t got;
-
-	if (!s || (flags & ~RECV_FLAGS))
-		return RSK_SLOW_PATH;
-	rsk_iovcur_init(&dst, iov, n);
-	got = recv_round(s, fd, w, &dst, flags, &early);
-	if (__builtin_expect(early, 0))
-		return recv_more(s, fd, w, &dst, flags, got);
-	return got;
 }
 
 ssize_t rsk_fast_path_recv(int fd, const struct iovec *iov, int n, int flags)

@@ -212,6 +212,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	size_t len = cur->left, target = recv_target(s, len, flags), total = 0;
 	struct rsk_wait w __attribute__((cleanup(rsk_wait_end)));
 	bool look = false, ended = false, fast = nothing_here, skip;
+	size_t round;
 	ssize_t n = 0;
 
 	w.active = false;
@@ -220,6 +221,7 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 		if (total && !peek && error_is_others(s, fd))
 			break;
 		skip = nothing_here && !dontwait;
+		round = rsk_rx_round_bytes(&s->rx); /* the lap may grow meanwhile */
 		if (skip)
 			n = -EAGAIN;
 		else if (trunc)
@@ -236,8 +238,8 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 			else
 				total += (size_t)n;
 			/* The round ended early, so that the sender gets credit: there is more. */
-			if (total < len && (size_t)n >= rsk_rx_round_bytes(&s->rx) && !peek &&
-			    !trunc && rsk_stream_stirs(s, RSK_WAKE_RX))
+			if (total < len && (size_t)n >= round && !peek && !trunc &&
+			    rsk_stream_stirs(s, RSK_WAKE_RX))
 				continue;
 			if (trunc && !peek && total < len)
 				continue; /* one scratch buffer at a time: there may be more */

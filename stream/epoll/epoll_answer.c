@@ -466,8 +466,11 @@ int rsk_epoll_settle(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		n = ask_kernel(f, e, epfd, evs, max, &more);
 	if (n)
 		e->kernel_idle = 0;
-	if (n < max || e->sub >= 0)
+	if (n < max || e->sub >= 0) {
+		rsk_links_use();
 		rsk_epoll_take_in(f, e);
+		rsk_links_let_go();
+	}
 	if (n < max && (!n || same)) {
 		rings = collect(e, evs + n, max - n);
 		if (doorbell_at >= 0 && began_ns)

@@ -103,7 +103,6 @@ void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 		rsk_rdma_poll(e->rang);
 		e->rang = false;
 	}
-	rsk_links_use();
 	/* If a slot was consumed since, part of it may still be unread. */
 	if (known.l && !busiest->queued &&
 	    (rsk_stream_stirs(busiest->stream, RSK_WAKE_RX) ||
@@ -118,7 +117,6 @@ void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 		}
 	if (locked)
 		rsk_unlock(&f->chain);
-	rsk_links_let_go();
 }
 
 void rsk_epoll_check_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e)
@@ -150,14 +148,9 @@ static bool stirs(void *arg)
 
 bool rsk_epoll_spin(struct rsk_epoll_spot *spot)
 {
-	uint32_t budget = spot->e->spin_ns;
-	bool useful;
-
 	rsk_spin_spent_ns = 0;
-	rsk_links_use();
-	useful = stirs(spot) || (spot->e->nlinks && rsk_spin(budget, spot->same_cpu, stirs, spot));
-	rsk_links_let_go();
-	return useful;
+	return stirs(spot) ||
+	       (spot->e->nlinks && rsk_spin(spot->e->spin_ns, spot->same_cpu, stirs, spot));
 }
 
 uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns)

@@ -145,8 +145,10 @@ static bool look(struct rsk_epoll_family *f, struct rsk_epoll *e, uint64_t *unti
 	}
 	if (e->sub < 0)
 		return streams;
+	rsk_links_use();
 	rsk_lock(&e->lock);
 	rsk_epoll_take_in(f, e);
+	rsk_links_let_go();
 	rsk_epoll_fall_back_full(e);
 	rsk_epoll_show(e);
 	if (e->relief_ns && e->relief_ns < *until_ns)

@@ -130,6 +130,30 @@ static inline int tell_over(struct rsk_epoll_family *f, struct rsk_epoll *e, int
 	return rsk_epoll_tell_over(f, e, epfd, evs, max);
 }
 
+/*
+ * What the set has, spinning for it until @until_ns at most; 0: not at all. Links are used from the
+ * check on that says where the spin looks.
+ */
+static inline __attribute__((always_inline)) int gather_and_spin(struct rsk_epoll_family *f,
+								 struct rsk_epoll *e, int epfd,
+								 struct epoll_event *evs, int max,
+								 uint64_t until_ns)
+{
+	uint32_t spins = until_ns ? RSK_SPINS_OF_A_WAIT : 0;
+	struct rsk_epoll_spot spot;
+	int n;
+
+	rsk_links_use();
+	n = rsk_epoll_gather(f, e, epfd, evs, max, &spot);
+	for (; !n && spins && rsk_epoll_spin(&spot); spins--) {
+		n = rsk_epoll_gather(f, e, epfd, evs, max, &spot);
+		if (until_ns != UINT64_MAX && rsk_now_ns() >= until_ns)
+			break;
+	}
+	rsk_links_let_go();
+	return n;
+}
+
 int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct timespec *timeout,
 		   const sigset_t *mask)
 {
@@ -137,7 +161,6 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 	struct rsk_epoll *e = rsk_epoll_of(epfd);
 	struct sleeper sl __attribute__((cleanup(wake_up))) = { NULL };
 	uint64_t began = 0, until = UINT64_MAX, wake_ns;
-	struct rsk_epoll_spot spot;
 	bool poll_only = timeout && !timeout->tv_sec && !timeout->tv_nsec;
 	uint32_t handled = rsk_sigdefer_handled;
 	int n;
@@ -169,7 +192,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		return -EFAULT;
 	for (;;) {
 		uint32_t takeovers = atomic_load(&e->takeovers);
-		bool nested;
+		bool nested, cut;
 
 		n = tell_over(f, e, epfd, evs, max);
 		if (n)
@@ -177,11 +200,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		wake_ns = until;
 		nested = rsk_epoll_check_inside(f, e, &wake_ns);
 		if (e->tagged) {
-			n = rsk_epoll_gather(f, e, epfd, evs, max, &spot);
-			for (uint32_t i = 0;
-			     !n && !poll_only && i < RSK_SPINS_OF_A_WAIT && rsk_epoll_spin(&spot);
-			     i++)
-				n = rsk_epoll_gather(f, e, epfd, evs, max, &spot);
+			n = gather_and_spin(f, e, epfd, evs, max, poll_only ? 0 : until);
 			if (n) {
 				atomic_store_explicit(&e->spin_ns, rsk_spin_longest(),
 						      memory_order_relaxed);
@@ -198,7 +217,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 				 * The last check: news that came before the announcement rang no
 				 * doorbell.
 				 */
-				n = rsk_epoll_gather(f, e, epfd, evs, max, &spot);
+				n = gather_and_spin(f, e, epfd, evs, max, 0);
 				if (n) {
 					wake_up(&sl);
 					return n;
@@ -207,9 +226,13 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		}
 		if (e->tagged && e->relief_ns && e->relief_ns < wake_ns)
 			wake_ns = e->relief_ns;
-		/* A handler ran while this thread spun. (With a mask it may be one that waits.) */
-		if (!mask && !poll_only && rsk_sigdefer_handled != handled)
-			return -EINTR;
+		/*
+		 * A handler ran while this thread spun: what the kernel has by now comes first.
+		 * (With a mask it may be one that has to wait.)
+		 */
+		cut = !mask && !poll_only && rsk_sigdefer_handled != handled;
+		if (cut)
+			wake_ns = 0;
 		if (nested && !poll_only)
 			n = nested_wait(f, e, epfd, evs, max, wake_ns, mask);
 		else if (nested && shows_nothing(f, e, epfd))
@@ -221,8 +244,10 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 			return n;
 		/* Also after the last paired stream has fallen back. */
 		if (e->belled) {
-			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, began);
+			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, cut ? 0 : began);
 		}
+		if (!n && cut)
+			return -EINTR;
 		if (n || poll_only || rsk_now_ns() >= until)
 			return n;
 	}

@@ -380,10 +380,14 @@ struct rsk_epoll_spot {
 	struct rsk_stream_peek peek;
 };
 
-/* Moves what the ready maps show to the ready list. */
+/*
+ * drain - Moves what the ready maps show to the ready list. spin - Takes no lock; true: check
+ * again. This thread uses links meanwhile (rsk_links_use()), for a spin since the check that filled
+ * @spot.
+ */
 void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e);
 void rsk_epoll_check_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e);
-bool rsk_epoll_spin(struct rsk_epoll_spot *spot); /* takes no lock; true: check again */
+bool rsk_epoll_spin(struct rsk_epoll_spot *spot);
 /* After a sleep that began at @began_ns: when the news came. */
 uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns);
 

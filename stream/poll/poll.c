@@ -269,6 +269,12 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 				continue;
 			spins = RSK_SPINS_OF_A_WAIT;
 		}
+		/*
+		 * A handler ran while this thread spun, and nothing is ready. (With a mask it may
+		 * be one that has to wait.)
+		 */
+		if (p.npaired && !mask && rsk_sigdefer_handled != handled)
+			return -EINTR;
 		if (p.npaired && !p.announced && !p.by_time.on) {
 			news = rsk_now_ns();
 			began = news - rsk_spin_spent_ns;
@@ -283,9 +289,6 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		wake_ns = relief_ns < until ? relief_ns : until;
 		if (p.by_time.on && p.npaired)
 			wake_ns = rsk_by_time_check(wake_ns);
-		/* A handler ran while this thread spun. (With a mask it may be one that waits.) */
-		if (!mask && rsk_sigdefer_handled != handled)
-			return -EINTR;
 		rc = ask(&p, true, wake_ns, mask);
 		if (rc == -EINVAL && !p.by_time.on && p.ndoorbells + p.npairing) {
 			rsk_poll_set_go_by_time(&p);

@@ -27,8 +27,7 @@ static uint64_t left(uint64_t until_ns)
 	return until_ns > now ? until_ns - now : 0;
 }
 
-/* Returns the outer call's number, for get_up(). */
-static int lie_down(int fd)
+int rsk_sleep_begin(int fd)
 {
 	int outer_fd = asleep_fd;
 
@@ -37,11 +36,16 @@ static int lie_down(int fd)
 	return outer_fd;
 }
 
-/* @rc: of the call; returns the same, or -errno. */
-static int get_up(int rc, int outer_fd, int saved_errno)
+void rsk_sleep_end(int outer_fd)
 {
 	asleep--;
 	asleep_fd = outer_fd;
+}
+
+/* @rc: of the call; returns the same, or -errno. */
+static int get_up(int rc, int outer_fd, int saved_errno)
+{
+	rsk_sleep_end(outer_fd);
 	if (rc < 0)
 		rc = -errno;
 	errno = saved_errno;
@@ -60,7 +64,7 @@ int rsk_sleep_on(struct rsk_wait *w, struct pollfd *fds, nfds_t n, uint64_t unti
 		ts.tv_sec = (time_t)(ns / 1000000000u);
 		ts.tv_nsec = (long)(ns % 1000000000u);
 	}
-	outer_fd = lie_down(w->fd);
+	outer_fd = rsk_sleep_begin(w->fd);
 	rc = rsk_host->ppoll(fds, n, until_ns == UINT64_MAX ? NULL : &ts,
 			     rsk_by_time_mask(&w->by_time, &mask));
 	return get_up(rc, outer_fd, saved);
@@ -76,7 +80,7 @@ int rsk_sleep_on_set(struct rsk_wait *w, struct pollfd fds[static 2], uint64_t u
 
 		ms = n < INT_MAX ? (int)n : INT_MAX;
 	}
-	outer_fd = lie_down(w->fd);
+	outer_fd = rsk_sleep_begin(w->fd);
 	rc = rsk_host->epoll_pwait(w->set, ev, 3, ms, NULL);
 	rc = get_up(rc, outer_fd, saved);
 	/* A call that no hook sees has closed it, or the number is another file's. */

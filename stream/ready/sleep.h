@@ -28,6 +28,13 @@ int rsk_sleep_on_set(struct rsk_wait *w, struct pollfd fds[static 2], uint64_t u
  */
 int rsk_sleep_by_time(struct rsk_wait *w, struct pollfd *tcp, uint64_t until_ns);
 
+/*
+ * In between, a handler of this thread finds it asleep in a call that goes on with @fd:
+ * rsk_wait_asleep(). begin returns what end is to be given.
+ */
+int rsk_sleep_begin(int fd);
+void rsk_sleep_end(int outer_fd);
+
 /* Whether this thread sleeps (in a signal handler) in a call that goes on with @fd. */
 bool rsk_sleeps_on(int fd);
 

@@ -180,11 +180,19 @@ static short tcp_events(struct rsk_wait *w)
 	return w->s->tx.state == RSK_TX_ONRING || held_back(w->s) ? 0 : POLLOUT;
 }
 
-/* A handler ran in the sleep, or in the spin before it. */
+/* A handler has run in the spin, or since. */
+static bool is_cut(const struct rsk_wait *w)
+{
+	return rsk_sigdefer_handled != w->handled;
+}
+
+/* A handler ran in the sleep, or in the spin before it. Nothing is learnt of such a wait. */
 static int interrupted(struct rsk_wait *w)
 {
 	bool cut = rsk_sigdefer_cut != w->cut;
 
+	w->in_time = false;
+	w->begin_ns = 0;
 	w->handled = rsk_sigdefer_handled;
 	w->cut = rsk_sigdefer_cut;
 	return w->timed || cut ? -EINTR : -ERESTART;
@@ -289,7 +297,7 @@ int rsk_wait_more(struct rsk_wait *w)
 	struct rsk_link *l = s->link;
 	struct rsk_stats_process *me;
 	struct pollfd fds[2];
-	bool unread;
+	bool unread, cut;
 	uint64_t until;
 	int rc;
 
@@ -323,10 +331,10 @@ int rsk_wait_more(struct rsk_wait *w)
 	 * notice that it has something to read. Where they do, it is asked then.
 	 */
 	if ((w->set >= 0 || tcp_events(w) != POLLIN) && !w->own_fd && !rsk_stream_is_at(s, w->fd))
-		return -RSK_EKERNEL;
+		return is_cut(w) ? interrupted(w) : -RSK_EKERNEL;
 	rc = lie_down(w);
 	if (rc < 0)
-		return rc;
+		return is_cut(w) ? interrupted(w) : rc;
 	if (__builtin_expect(w->peeked != 0, 0) && !w->edge && !w->by_time.on) {
 		if (begin_edge(w))
 			return 0;
@@ -334,8 +342,6 @@ int rsk_wait_more(struct rsk_wait *w)
 	}
 	if (!w->have_deadline)
 		read_deadline(w);
-	if (__builtin_expect(rsk_sigdefer_handled != w->handled, 0))
-		return interrupted(w);
 	until = w->deadline_ns;
 	/*
 	 * After a fallback there is no room in the ring to wait for, and that time may be long
@@ -344,6 +350,10 @@ int rsk_wait_more(struct rsk_wait *w)
 	if (w->what == RSK_WAKE_TX && s->tx.state == RSK_TX_ONRING && s->full.since_ns &&
 	    rsk_stream_full_until(s) < until)
 		until = rsk_stream_full_until(s);
+	/* What the kernel has by now comes first. */
+	cut = is_cut(w);
+	if (__builtin_expect(cut, 0))
+		until = 0;
 	fds[0] = (struct pollfd){ .fd = w->fd, .events = tcp_events(w) };
 	unread = w->peeked && !w->edge; /* by time: the kernel would report what is there */
 	if ((!fds[0].events && w->what == RSK_WAKE_RX) || __builtin_expect(unread, 0))
@@ -401,6 +411,8 @@ int rsk_wait_more(struct rsk_wait *w)
 		rsk_stream_serve(s, w->fd);
 	if (rc < 0)
 		return rc == -EINTR ? interrupted(w) : rc;
+	if (rc == 0 && cut)
+		return interrupted(w);
 	if (rc == 0) {
 		if (rsk_now_ns() >= w->deadline_ns)
 			return -EAGAIN;

@@ -2,6 +2,7 @@
 /*
  * wait_spin.c - the spins of a blocking call, and what it learns of them for the next. See wait.h.
  */
+#include "sleep.h"
 #include "spin.h"
 #include "stream.h"
 #include "wait.h"
@@ -47,10 +48,18 @@ static bool spin(struct rsk_wait *w)
 
 bool rsk_wait_spin(struct rsk_wait *w)
 {
+	int outer_fd;
+	bool found;
+
 	if (w->spins >= RSK_SPINS_OF_A_WAIT)
 		return false;
-	w->spins++;
-	if (!spin(w)) {
+	if (w->spins++ && !w->begin_ns)
+		w->begin_ns = rsk_now_ns(); /* no timeout begins anew with each spin */
+	/* A handler that runs in the spin may fork, as in the sleep. */
+	outer_fd = rsk_sleep_begin(w->fd);
+	found = spin(w);
+	rsk_sleep_end(outer_fd);
+	if (!found) {
 		w->spins = RSK_SPINS_OF_A_WAIT;
 		return false;
 	}

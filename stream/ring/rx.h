@@ -200,6 +200,14 @@ static inline size_t rsk_rx_round_bytes(const struct rsk_rx *rx)
 	return (size_t)rx->ring.lap_cells * RSK_CELL_BYTES / 2;
 }
 
+/* The same of a round that began with laps of @lap cells, which may have grown since, or shrunk. */
+static inline size_t rsk_rx_round_bytes_of(uint32_t lap, const struct rsk_rx *rx)
+{
+	if (rx->ring.lap_cells < lap)
+		lap = rx->ring.lap_cells;
+	return (size_t)lap * RSK_CELL_BYTES / 2;
+}
+
 /*
  * rsk_rx_recv - delivers what is available now, as a TCP receive queue would. Returns bytes; 0: end
  * of stream; -EAGAIN; -EPROTO: the peer breaks the protocol; -EFAULT: nothing was taken; other
