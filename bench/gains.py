@@ -36,7 +36,7 @@ ROWS = {
 }
 MODES = {"spin": ("librsock, spinning", "#d55e00"), "sleep": ("librsock, sleeping", "#0072b2"),
          "unix": ("Unix socket, no librsock", "#e69f00")}
-TICKS = (0.5, 1, 2, 4, 8, 16, 32)
+TICKS = (0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256)
 LEFT, RIGHT, TOP, BAR, GROUP, WIDTH = 250, 60, 64, 8, 38, 860
 
 
