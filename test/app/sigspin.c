@@ -48,8 +48,16 @@ CASE(eintr_at_once, DIRECT, "a handler runs while a blocked call does not sleep 
 			/* Answers come at once: it is worthwhile to spin for them. */
 			if (app_pingpong(fd, 200, SRV) != 200)
 				LOG("wrong bytes");
-			if (CLI)
+			if (CLI) {
+				app_hear(fd, 4);
+				SAY(fd, "this");
 				continue;
+			}
+			/* So does this kind of call. */
+			SAY(fd, "what");
+			if (kind)
+				MUST(blocked(kind, fd, set));
+			app_hear(fd, 4);
 			usleep(500); /* the client sleeps now */
 			atomic_store(&signals, 0);
 			signal_soon(timer);
