@@ -36,10 +36,15 @@ void rsk_defer_post(struct rsk_rail *rail)
 	rsk_sigdefer_signals |= RSK_SIGDEFER_POSTS;
 }
 
-void rsk_sigdefer_leave(void)
+void rsk_sigdefer_post(void)
 {
 	if (rsk_sigdefer_signals & RSK_SIGDEFER_POSTS)
 		pay();
+}
+
+void rsk_sigdefer_leave(void)
+{
+	rsk_sigdefer_post();
 	if (rsk_sigdefer_signals)
 		rsk_host->guard_pending();
 }

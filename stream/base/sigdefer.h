@@ -41,6 +41,8 @@ extern __thread volatile uint32_t rsk_sigdefer_handled;
 struct rsk_rail;
 extern __thread struct rsk_rail *rsk_deferred_posts;
 void rsk_defer_post(struct rsk_rail *rail);
+/* Sends off now what this section has deferred: before a section goes on for long. */
+void rsk_sigdefer_post(void);
 /* Called when the outermost section ends and something is due. */
 void rsk_sigdefer_leave(void);
 

@@ -145,7 +145,10 @@ static inline __attribute__((always_inline)) int gather_and_spin(struct rsk_epol
 
 	rsk_links_use();
 	n = rsk_epoll_gather(f, e, epfd, evs, max, &spot);
-	for (; !n && spins && rsk_epoll_spin(&spot); spins--) {
+	while (!n && spins--) {
+		rsk_sigdefer_post(); /* what the check has put does not wait for the spin */
+		if (!rsk_epoll_spin(&spot))
+			break;
 		n = rsk_epoll_gather(f, e, epfd, evs, max, &spot);
 		if (until_ns != UINT64_MAX && rsk_now_ns() >= until_ns)
 			break;
