@@ -22,6 +22,13 @@ struct rsk_stream;
 ssize_t rsk_stream_recv_now(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, bool peek,
 			    bool look);
 /*
+ * recv.c: a round of @got bytes, of the fast path, has ended early (@round bytes and more), so that
+ * the sender gets credit; goes on as recv() does, waiting for the lock: a short count would tell a
+ * reader by edges that nothing is left. Returns the bytes of all rounds.
+ */
+ssize_t rsk_stream_recv_more(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, ssize_t got,
+			     size_t round);
+/*
  * fast_path.c: rsk_fast_path_recv() if @fd is a number of @s, which is pinned; RSK_SLOW_PATH
  * otherwise.
  */

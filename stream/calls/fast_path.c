@@ -144,30 +144,6 @@ static inline ssize_t result(ssize_t got)
 	return got == -EAGAIN || got == RSK_NOTHING_HERE ? got : RSK_SLOW_PATH;
 }
 
-/*
- * The round ended early, so that the sender gets credit: what else is there goes the longer way,
- * which waits for the lock. A short count would tell a reader by edges that nothing is left.
- */
-static __attribute__((noinline)) ssize_t
-recv_more(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, ssize_t got, size_t round)
-{
-	ssize_t n = got;
-
-	if (!rsk_stream_pin(s))
-		return got;
-	while (dst->left && (size_t)n >= round && rsk_fd_names(fd, s) &&
-	       rsk_stream_stirs(s, RSK_WAKE_RX)) {
-		n = rsk_stream_recv_now(s, fd, dst, false, false);
-		if (n <= 0) {
-			rsk_stream_keep_error(s, n);
-			break;
-		}
-		got += n;
-	}
-	rsk_stream_unpin(s);
-	return got;
-}
-
 /* @w: the table's word of @fd, which leads to @s, or led. */
 static inline __attribute__((always_inline)) ssize_t
 recv_at(struct rsk_stream *s, int fd, uintptr_t w, const struct iovec *iov, int n, int flags)
@@ -221,7 +197,7 @@ recv_at(struct rsk_stream *s, int fd, uintptr_t w, const struct iovec *iov, int 
 	else
 		rsk_unlock(&s->rx_lock);
 	if (__builtin_expect(got > 0 && (size_t)got >= round, 0))
-		return recv_more(s, fd, &dst, got, round);
+		return rsk_stream_recv_more(s, fd, &dst, got, round);
 	return result(got);
 }
 

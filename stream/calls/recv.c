@@ -289,6 +289,26 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 	return (ssize_t)total;
 }
 
+ssize_t rsk_stream_recv_more(struct rsk_stream *s, int fd, struct rsk_iovcur *dst, ssize_t got,
+			     size_t round)
+{
+	ssize_t n = got;
+
+	if (!rsk_stream_pin(s))
+		return got;
+	while (dst->left && (size_t)n >= round && rsk_fd_names(fd, s) &&
+	       rsk_stream_stirs(s, RSK_WAKE_RX) && !error_is_others(s, fd)) {
+		n = rsk_stream_recv_now(s, fd, dst, false, false);
+		if (n <= 0) {
+			rsk_stream_keep_error(s, n);
+			break;
+		}
+		got += n;
+	}
+	rsk_stream_unpin(s);
+	return got;
+}
+
 /* A recv() of 0 bytes waits like any other and consumes nothing. */
 static ssize_t recv_nothing(struct rsk_stream *s, int fd, int flags)
 {
