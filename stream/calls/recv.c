@@ -276,8 +276,8 @@ static ssize_t recv_loop(struct rsk_stream *s, int fd, struct rsk_iovcur *cur, i
 		if (n < 0)
 			break;
 		look = n > 0; /* the TCP socket changed */
-		/* The ring has news, and the way to the caller is short. */
-		if (fast && !n && !total) {
+		/* The ring has news; the way to the caller is short, and reads no request. */
+		if (fast && !n && !total && !rsk_stream_requested(s)) {
 			n = rsk_stream_recv_fast(s, fd, cur->v, cur->n, flags);
 			if (n > 0)
 				return n;

@@ -129,6 +129,29 @@ def who_sleeps_hears_of_it_later(t):
 
 
 @case(120)
+def who_need_not_wake_hears_of_it(t):
+    """The server's calls find all they need on the fast path, and wake nobody: its client never
+    sleeps.
+    """
+    port = t.free_port()
+    server = t.spawn([PYTHON, "-B", os.path.join(HERE, "forker.py"), port, 1_000_000],
+                     name="forker")
+    t.listening(server, port)
+    client = paired_client(t, port)
+    client.go("busy")
+    client.go(50)
+    ask(t, "demote", "--wait", 0, server.pid, expect=3)
+    client.go(1)
+    t.equal({stream["rx"] for stream in streams(t, client.pid)}, {"tcp"}, "path of the answer")
+    client.go(1)
+    t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths")
+    ask(t, "promote", "--wait", 0, server.pid, expect=3)
+    t.until(lambda: client.go(50) or paths(t, client.pid) == {("ring", "ring")}, 30,
+            "the ring again")
+    t.kill(client.proc)
+
+
+@case(120)
 def each_end_has_its_say(t):
     server, port = redis(t)
     client = busy_client(t, port)
