@@ -44,7 +44,7 @@
 
 #include "segment.h"
 
-#define RSK_VERBS_VERSION 8u
+#define RSK_VERBS_VERSION 9u
 /* Private data that an rdma_cm request carries. */
 #define RSK_VERBS_PRIVATE_BYTES 48u
 /* Of an indirect buffer; a slot of maximum size goes through it in pieces. */
@@ -277,10 +277,12 @@ struct rsk_verbs_module {
 	 */
 	int (*rail_say)(struct rsk_verbs_rail *r, const void *word, size_t bytes);
 	/*
-	 * (progress) Control messages are awaited: work() takes completions too, and not only
-	 * threads that make a call.
+	 * (progress) Control messages are awaited, or threads sleep on something else than
+	 * news_fd(): work() takes all completions too, and not only threads that make a call.
+	 * Returns whether it does from now on; false of what is wanted: no memory, and work() is
+	 * called for another try.
 	 */
-	void (*msgs_wanted)(struct rsk_verbs *v, bool wanted);
+	bool (*hear)(struct rsk_verbs *v, bool wanted);
 	/*
 	 * (progress, or the last thread of an ending process) Waits until what was put has arrived.
 	 * Returns 0, -ETIMEDOUT, -EIO.

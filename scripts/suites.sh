@@ -66,9 +66,9 @@ suites_longest()
 
 # ---- test/rdma, in parts -------------------------------------------------------------------------
 # test/rdma/CMakeLists.txt assigns the scripts to parts, and must agree with this number.
-RDMA_SHARDS=4
+RDMA_SHARDS=6
 # .ci/run runs one of the first so many.
-RDMA_GATED=3
+RDMA_GATED=5
 
 rdma_shards()
 {

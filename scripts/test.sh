@@ -3,7 +3,7 @@
 #
 # test.sh --all, make test-all: everything. test.sh --ci: what .ci/run runs after make test: the
 # tests that --all has in addition, except the soak and the real programs' configurations, and of
-# test/rdma its first or its second part, in turn.
+# test/rdma one of the parts that are gated, in turn (suites.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh

@@ -294,7 +294,7 @@ struct rsk_verbs {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener[2];
 	struct rsk_source cm, kernel, room;
-	bool room_watched, wants_room, wants_msgs; /* progress thread */
+	bool room_watched, wants_room, wants_news; /* progress thread */
 	/* If false, a thread whose stream has to wait for room wakes the progress thread */
 	_Atomic(bool) room_heard;
 	_Atomic(struct rsk_vdev *) devs; /* prepended to, never removed from */

@@ -161,12 +161,12 @@ static void broken(struct rsk_verbs *v)
 }
 
 /*
- * Writes that wait for room, and control messages that are awaited, must go on without a call of
- * the program's. So work_fd watches for completions meanwhile.
+ * Writes that wait for room, control messages that are awaited, and threads that sleep on something
+ * else must go on without a call of the program's. So work_fd watches for completions meanwhile.
  */
 static void hear_peers(struct rsk_verbs *v)
 {
-	bool wanted = v->wants_room || v->wants_msgs;
+	bool wanted = v->wants_room || v->wants_news;
 
 	if (wanted != v->room_watched) {
 		v->room.kind = RSK_SOURCE_ROOM;
@@ -181,17 +181,18 @@ static void hear_peers(struct rsk_verbs *v)
 	atomic_store(&v->room_heard, wanted);
 }
 
-static void verbs_msgs_wanted(struct rsk_verbs *v, bool wanted)
+static bool verbs_hear(struct rsk_verbs *v, bool wanted)
 {
 	/*
 	 * A stream that waits for room may rely on the watch now: work() checks that before it
 	 * removes it.
 	 */
-	if (!wanted && v->wants_msgs)
+	if (!wanted && v->wants_news)
 		v->host.call(v->host.ctx);
-	v->wants_msgs = wanted;
+	v->wants_news = wanted;
 	if (wanted)
 		hear_peers(v);
+	return wanted && v->room_watched;
 }
 
 /*
@@ -294,7 +295,7 @@ const struct rsk_verbs_module rsk_verbs_module = {
 	.ring_way = rsk_rail_ring_way,
 	.rail_probe = rsk_rail_probe,
 	.rail_say = rsk_rail_say,
-	.msgs_wanted = verbs_msgs_wanted,
+	.hear = verbs_hear,
 	.rail_settle = rsk_rail_settle,
 	.forked = rsk_verbs_forked,
 };

@@ -38,7 +38,7 @@ static void drop_link(struct rsk_epoll *e, uint32_t i)
 
 int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l)
 {
-	uint32_t taken = atomic_load(&l->doorbells_taken), i;
+	uint32_t i;
 	int rc;
 
 	if (rsk_epoll_doorbell_bit(e, l))
@@ -47,13 +47,7 @@ int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, s
 		return -EBUSY;
 	if (e->nlinks == RSK_EPOLL_LINKS)
 		return -ENOSPC;
-	do {
-		i = (uint32_t)__builtin_ctz(~taken);
-		if (i >= RSK_SEG_SHARED_DOORBELL) {
-			i = RSK_SEG_SHARED_DOORBELL;
-			break;
-		}
-	} while (!atomic_compare_exchange_weak(&l->doorbells_taken, &taken, taken | 1u << i));
+	i = rsk_link_take_doorbell(l, 0);
 	/*
 	 * Stored before the kernel knows the doorbell: a thread that sleeps in the set may return
 	 * with its first event.
@@ -61,8 +55,7 @@ int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, s
 	atomic_store(&e->belled, true);
 	rc = rsk_link_watch(l, i, rsk_epoll_kernel_set(e), f->tag | RSK_EPOLL_DOORBELL);
 	if (rc < 0) {
-		if (i != RSK_SEG_SHARED_DOORBELL)
-			atomic_fetch_and(&l->doorbells_taken, ~(1u << i));
+		rsk_link_give_doorbell(l, i);
 		return rc;
 	}
 	rsk_lock(&f->chain);
@@ -118,9 +111,7 @@ void rsk_epoll_give_doorbells(struct rsk_epoll *e)
 
 	rsk_lock(&f->chain);
 	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (e->links[i].doorbell != RSK_SEG_SHARED_DOORBELL)
-			atomic_fetch_and(&e->links[i].l->doorbells_taken,
-					 ~(1u << e->links[i].doorbell));
+		rsk_link_give_doorbell(e->links[i].l, e->links[i].doorbell);
 	e->nlinks = 0;
 	rsk_unlock(&f->chain);
 }

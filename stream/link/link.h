@@ -18,11 +18,18 @@
 #include <rsock/stats.h>
 
 #include "lock.h"
+#include "news.h"
 #include "order.h"
 #include "shm.h"
 #include "sleep_set.h"
 
 struct rsk_stream;
+
+/*
+ * To another host there are as many doorbells as a word of the segment has bits, made as they are
+ * taken; on one host the first RSK_SEG_DOORBELLS of them.
+ */
+#define RSK_LINK_DOORBELLS 64u
 
 enum rsk_link_state {
 	RSK_LINK_HANDSHAKING,
@@ -53,7 +60,8 @@ struct rsk_link {
 	int control; /* SOCK_SEQPACKET */
 	/*
 	 * One for each sleeper, from rsk_link_make_doorbells() or rsk_link_hear() on; -1: there is
-	 * none.
+	 * none. Whoever has taken a doorbell makes what is not there; others read its wake_fd once
+	 * it is announced (relaxed: the announcement and the look for it are seq_cst).
 	 *
 	 * doorbell: on one host, doorbells that the peer holds too: only polled, never read or
 	 * written.
@@ -62,11 +70,12 @@ struct rsk_link {
 	 * there is one for the link; to another host one each, emptied by its sleeper.
 	 *
 	 * wait_fd: the descriptor to sleep on, polled for POLLIN: an epoll set of the two; to
-	 * another host, of the completion channel instead of a doorbell.
+	 * another host, of the completion channel (news_fd, borrowed) instead of a doorbell.
 	 */
 	int doorbell[RSK_SEG_DOORBELLS];
-	int wake_fd[RSK_SEG_DOORBELLS];
-	int wait_fd[RSK_SEG_DOORBELLS];
+	_Atomic(int) wake_fd[RSK_LINK_DOORBELLS];
+	int wait_fd[RSK_LINK_DOORBELLS];
+	int news_fd;
 	struct rsk_sleep_set sleep_set[RSK_SEG_DOORBELLS]; /* each: whoever has the doorbell */
 	/*
 	 * Generation of its rail; 0: it has none. Changed by the progress thread, under the pairing
@@ -96,7 +105,8 @@ struct rsk_link {
 	 * Remote: the form of the peer's transaction tags (txn_tags.h); set before the link is up.
 	 */
 	struct rsk_order_form order;
-	_Atomic(uint32_t) doorbells_taken;
+	/* One bit each, also of those that can never be taken. */
+	_Atomic(uint64_t) doorbells_taken;
 	/*
 	 * Exclusive doorbells that were given back while signalled; written by the thread that
 	 * holds the doorbell's bit in doorbells_taken.
@@ -192,6 +202,15 @@ static inline uint64_t rsk_link_key(const struct rsk_link *l, uint64_t key)
  * an error the link owns what was made.
  */
 int rsk_link_make_doorbells(struct rsk_link *l);
+void rsk_link_no_doorbells(struct rsk_link *l); /* a new link, or one that leads nowhere */
+void rsk_link_close_doorbells(struct rsk_link *l);
+
+/*
+ * An exclusive doorbell: number @like, if it is free, or any; RSK_SEG_SHARED_DOORBELL if none is
+ * free, or no descriptor. Signal-safe.
+ */
+uint32_t rsk_link_take_doorbell(struct rsk_link *l, uint32_t like);
+void rsk_link_give_doorbell(struct rsk_link *l, uint32_t i); /* no effect on the shared one */
 
 /*
  * Adds the peer end of doorbell @i to the epoll set @set, edge-triggered: each ringing is an event.
@@ -208,8 +227,8 @@ void rsk_link_unwatch(const struct rsk_link *l, uint32_t i, int set);
 void rsk_link_strike(const struct rsk_link *l, uint64_t doorbells);
 
 /*
- * For a link to another host: its doorbells also signal completions. Otherwise as
- * rsk_link_make_doorbells().
+ * For a link to another host: its doorbells also signal completions (@news_fd, borrowed). Otherwise
+ * as rsk_link_make_doorbells().
  */
 int rsk_link_hear(struct rsk_link *l, int news_fd);
 
@@ -233,17 +252,20 @@ static inline void rsk_link_set_stream(struct rsk_link *l, uint32_t sid, struct 
  *
  * take; loop { ready; announce; check; sleep; if it was rung: rang }; give. A signalled doorbell
  * stays so until ready(), which runs after the work that it announced, so that the peer does not
- * wait for it. To another host rang() takes the completions.
+ * wait for it. To another host rang() takes the completions, unless the progress thread does
+ * (@news, of the sleep; rsk_news_sleep_begin(rsk_doorbell_needs_progress()) before it).
  */
 struct rsk_doorbell {
 	struct rsk_link *l; /* NULL: none taken */
 	uint32_t index;
-	int fd; /* poll it for POLLIN */
+	int fd; /* of any sleep */
 	bool rung;
 };
 
 int rsk_doorbell_take(struct rsk_doorbell *b, struct rsk_link *l); /* 0 or -errno: no fd left */
-void rsk_doorbell_rang(struct rsk_doorbell *b);
+bool rsk_doorbell_needs_progress(const struct rsk_doorbell *b);
+int rsk_doorbell_fd(const struct rsk_doorbell *b, enum rsk_news news); /* poll it for POLLIN */
+void rsk_doorbell_rang(struct rsk_doorbell *b, enum rsk_news news);
 /* Call it before an announcement, and the check after it. */
 void rsk_doorbell_ready(struct rsk_doorbell *b);
 void rsk_doorbell_give(struct rsk_doorbell *b);

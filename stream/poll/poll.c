@@ -66,7 +66,8 @@ static int ask(struct rsk_poll_set *p, bool sleep, uint64_t until_ns, const sigs
 	if (sleep) {
 		for (uint32_t i = 0; i < p->ndoorbells; i++)
 			p->kernel[n++] =
-				(struct pollfd){ .fd = p->doorbells[i].fd, .events = POLLIN };
+				(struct pollfd){ .fd = rsk_doorbell_fd(&p->doorbells[i], p->news),
+						 .events = POLLIN };
 		for (uint32_t i = 0; i < p->npairing; i++)
 			p->kernel[n++] = p->pairing[i];
 		now = rsk_now_ns();
@@ -222,6 +223,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 	bool again = false, final;
 	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns, wake_ns;
 	uint32_t handled = rsk_sigdefer_handled, spins = 0;
+	enum rsk_news by;
 	int rc;
 
 	rc = rsk_poll_set_init(&p, fds, n);
@@ -289,7 +291,10 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		wake_ns = relief_ns < until ? relief_ns : until;
 		if (p.by_time.on && p.npaired)
 			wake_ns = rsk_by_time_check(wake_ns);
+		rsk_poll_set_asleep(&p);
 		rc = ask(&p, true, wake_ns, mask);
+		by = p.news;
+		rsk_poll_set_awake(&p);
 		if (rc == -EINVAL && !p.by_time.on && p.ndoorbells + p.npairing) {
 			rsk_poll_set_go_by_time(&p);
 			continue;
@@ -302,7 +307,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 		for (uint32_t i = 0; i < p.ndoorbells; i++)
 			if (p.kernel[p.n + i].revents) {
 				news = rsk_spin_woken(p.doorbells[i].l, began);
-				rsk_doorbell_rang(&p.doorbells[i]);
+				rsk_doorbell_rang(&p.doorbells[i], by);
 			}
 		p.heard = rc > 0 && p.npairing;
 		if (rc < 0)

@@ -32,8 +32,27 @@ void rsk_poll_set_retract(struct rsk_poll_set *p)
 	p->announced = false;
 }
 
+void rsk_poll_set_asleep(struct rsk_poll_set *p)
+{
+	bool remote = false, needs = false;
+
+	for (uint32_t i = 0; i < p->ndoorbells; i++) {
+		remote |= p->doorbells[i].l->remote;
+		needs |= rsk_doorbell_needs_progress(&p->doorbells[i]);
+	}
+	if (remote)
+		p->news = rsk_news_sleep_begin(needs);
+}
+
+void rsk_poll_set_awake(struct rsk_poll_set *p)
+{
+	rsk_news_sleep_end(p->news);
+	p->news = RSK_NEWS_AWAKE;
+}
+
 void rsk_poll_set_fini(struct rsk_poll_set *p)
 {
+	rsk_poll_set_awake(p);
 	if (p->announced)
 		rsk_poll_set_retract(p);
 	for (uint32_t i = 0; i < p->ndoorbells; i++)
@@ -58,6 +77,7 @@ int rsk_poll_set_init(struct rsk_poll_set *p, struct pollfd *fds, nfds_t n)
 	p->fds = fds;
 	p->n = n;
 	p->nitems = p->npaired = p->nepolls = p->ndoorbells = p->npairing = p->rounds = 0;
+	p->news = RSK_NEWS_AWAKE;
 	p->pairs = p->heard = p->announced = false;
 	p->by_time.on = false;
 	p->memory = NULL;

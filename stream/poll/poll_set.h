@@ -36,6 +36,7 @@ struct rsk_poll_set {
 	nfds_t nasked;			/* entries with an fd */
 	struct rsk_doorbell *doorbells; /* one for each link; there are at most as many as items */
 	uint32_t ndoorbells;
+	enum rsk_news news; /* in the sleep, if one of them leads to another host */
 	struct pollfd pairing[RSK_POLL_PAIRING_FDS];
 	uint32_t npairing, rounds;
 	bool pairs; /* one of them is being paired */
@@ -66,6 +67,10 @@ void rsk_poll_set_pair(struct rsk_poll_set *p);
 /* Tells the peers that this call sleeps, or goes by time if there is no descriptor to do so. */
 void rsk_poll_set_announce(struct rsk_poll_set *p);
 void rsk_poll_set_retract(struct rsk_poll_set *p);
+
+/* Before and after the sleep (news.h). */
+void rsk_poll_set_asleep(struct rsk_poll_set *p);
+void rsk_poll_set_awake(struct rsk_poll_set *p);
 
 /* From now on no doorbell is waited for, and no descriptor of a pairing. */
 void rsk_poll_set_go_by_time(struct rsk_poll_set *p);

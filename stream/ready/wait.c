@@ -81,7 +81,7 @@ static int await_refuge(struct rsk_wait *w)
 		if (w->by_time.on) {
 			rsk_sleep_by_time(w, &p, UINT64_MAX);
 		} else if (rsk_sleep_on(w, &p, 1, UINT64_MAX) > 0) {
-			rsk_doorbell_rang(&w->doorbell);
+			rsk_doorbell_rang(&w->doorbell, RSK_NEWS_ITSELF);
 			rsk_doorbell_ready(&w->doorbell); /* before the next check */
 		}
 	return rc;
@@ -291,12 +291,19 @@ static bool nothing_yet(const struct rsk_wait *w)
 	return nothing;
 }
 
+static void end_news(struct rsk_wait *w)
+{
+	rsk_news_sleep_end(w->news);
+	w->news = RSK_NEWS_AWAKE;
+}
+
 int rsk_wait_more(struct rsk_wait *w)
 {
 	struct rsk_stream *s = w->s;
 	struct rsk_link *l = s->link;
 	struct rsk_stats_process *me;
 	struct pollfd fds[2];
+	enum rsk_news news;
 	bool unread, cut;
 	uint64_t until;
 	int rc;
@@ -360,7 +367,12 @@ int rsk_wait_more(struct rsk_wait *w)
 		fds[0].fd = -1;
 	else if (__builtin_expect(w->edge != 0, 0))
 		fds[0] = (struct pollfd){ .fd = w->edge, .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = w->doorbell.fd, .events = POLLIN };
+	if (l->remote && !w->by_time.on)
+		w->news = rsk_news_sleep_begin(rsk_doorbell_needs_progress(&w->doorbell));
+	news = w->news;
+	fds[1] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	if (w->doorbell.l)
+		fds[1].fd = rsk_doorbell_fd(&w->doorbell, news);
 	me = rsk_stats_self();
 	rsk_stats_add_shared(&me->sleeps, 1);
 	rsk_spun_tell();
@@ -373,6 +385,7 @@ int rsk_wait_more(struct rsk_wait *w)
 	}
 	if (w->by_time.on)
 		rc = rsk_sleep_by_time(w, fds, until);
+	end_news(w);
 	w->announced = false;
 	w->spins = w->by_time.on ? RSK_SPINS_OF_A_WAIT : 0;
 	w->news_ns = 0;
@@ -386,7 +399,7 @@ int rsk_wait_more(struct rsk_wait *w)
 		if (l->remote)
 			l->seg.rail.ops->retract(&l->seg.rail, s->sid, w->what, w->doorbell.index);
 		w->news_ns = rsk_spin_woken(l, w->begin_ns);
-		rsk_doorbell_rang(&w->doorbell);
+		rsk_doorbell_rang(&w->doorbell, news);
 	}
 	if (__builtin_expect(w->edge != 0, 0) && rc > 0 && fds[0].revents) {
 		if (fds[0].revents & POLLNVAL)
@@ -430,6 +443,7 @@ void rsk_wait_end(struct rsk_wait *w)
 		return;
 	l = w->s->link;
 	w->active = false;
+	end_news(w);
 	if (w->doorbell.l) {
 		l->seg.rail.ops->retract(&l->seg.rail, w->s->sid, w->what, w->doorbell.index);
 		rsk_doorbell_give(&w->doorbell);

@@ -39,6 +39,7 @@ struct rsk_wait {
 	struct rsk_fd_wait *fd_wait;
 	uint32_t what; /* RSK_WAKE_RX or RSK_WAKE_TX */
 	struct rsk_doorbell doorbell;
+	enum rsk_news news;	    /* in the sleep, of a stream to another host */
 	struct rsk_by_time by_time; /* without a doorbell, to the end of the call */
 	/*
 	 * An epoll set of our own, which reports each arrival of bytes where earlier ones lie

@@ -18,6 +18,7 @@
 #include <utlist.h>
 
 #include "log.h"
+#include "news.h"
 #include "recovery.h"
 #include "remote_parts.h"
 #include "stream.h"
@@ -370,14 +371,16 @@ static bool is_open(const struct rsk_remote *r)
 }
 
 /*
- * While a rail is lost, messages about it may come by other rails when no other thread polls them.
+ * While a rail is lost, messages about it may come by other rails when no other thread polls them;
+ * and threads that sleep may rely on us (news.h).
  */
-void rsk_remote_watch_msgs(void)
+void rsk_remote_watch_news(void)
 {
 	const struct rsk_remote *r;
-	bool wanted = false;
+	bool sleepers = rsk_news_wanted(), wanted = sleepers;
 
 	DL_FOREACH(rsk_remotes.all, r)
 		wanted |= is_open(r);
-	rsk_rdma_module->msgs_wanted(rsk_rdma, wanted);
+	if (rsk_rdma_module->hear(rsk_rdma, wanted) && sleepers)
+		rsk_news_heard();
 }

@@ -200,7 +200,7 @@ static void work(uint64_t now_ns)
 	}
 	rsk_recovery_work();
 	rsk_remotes_reap();
-	rsk_remote_watch_msgs();
+	rsk_remote_watch_news();
 	rsk_remote_watch_daemon();
 }
 

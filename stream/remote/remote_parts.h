@@ -231,7 +231,7 @@ void rsk_remote_on_missing(struct rsk_remote *r, const struct rsk_remote_msg *m)
 /* False: the message breaks the protocol. */
 bool rsk_remote_rail_heard(struct rsk_remote_rail *rail, const uint8_t *word);
 /* receives control messages of rails while any rail is lost and not settled */
-void rsk_remote_watch_msgs(void);
+void rsk_remote_watch_news(void);
 /* The link is up again: answers RAIL_DOWN messages that came before. */
 void rsk_remote_say_early(struct rsk_remote *r);
 
