@@ -113,6 +113,22 @@ def nginx(connections, content=PAGE):
     return run
 
 
+# Keeps connections open, as node does by itself.
+NODE_SERVER = """require("http").createServer((request, response) => response.end(process.argv[2]))
+    .listen(process.argv[1], "127.0.0.1")"""
+
+
+def node(connections):
+    """Of whatever node the PATH leads to."""
+    def run(stage, seconds):
+        stage.server("node", "-e", NODE_SERVER, stage.port, PAGE.decode())
+        said, travel = stage.client("wrk", "-t", 1, "-c", connections, "-d", f"{whole(seconds)}s",
+                                    "--latency", f"http://127.0.0.1:{stage.port}/",
+                                    timeout_s=seconds + 20)
+        return wrk_figures(said), travel
+    return run
+
+
 def evict(path):
     """Writes a file back, and removes it from the page cache."""
     fd = os.open(path, os.O_RDONLY)
@@ -197,6 +213,9 @@ PROGRAMS = (
     Run("nginx_cold", nginx_cold, BOTH, quick=False, rows=(
         Row("nginx_cold", "nginx 1 MiB files that are not in the page cache", "files/s", "per_s", 1,
             False, (faster(0.95),), "P7"),)),
+    Run("node", node(16), BOTH, whole=True, quick=False, rows=(
+        Row("node", "node's http server, 612 B keep-alive, 16 connections", "k/s", "per_s", KILO,
+            False, (faster(2),)),)),
     Run("memcached", memcached, BOTH, whole=True, quick=False, rows=(
         Row("memcached", "memcached 4 threads, memcaslap 4 threads, 16 connections", "k/s", "per_s",
             KILO, False,

@@ -289,6 +289,17 @@ int rsk_poll_ours(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		  const sigset_t *mask);
 
 /*
+ * hook_msg.c: streams whose descriptors @msg, which is about to be sent, carries fall back. 0 or
+ * -EAGAIN.
+ */
+int rsk_rights_before_send(const struct msghdr *msg);
+
+/* hook_uring.c: io_uring by syscall(), with its arguments. */
+long rsk_uring_setup(const long a[static 6]);
+long rsk_uring_enter(const long a[static 6]);
+long rsk_uring_register(const long a[static 6]);
+
+/*
  * hook_left.c: TCP_INQ. rsk_left_ask - a socket was set to TCP_INQ. rsk_left_asked - whether any
  * socket of this process ever was. rsk_left_tell - writes the control message for @msg, with @room
  * for control messages, after the engine has filled it (bytes of a ring come with no other control

@@ -109,7 +109,7 @@ static int rsk_rights_arrived(int fd)
 }
 
 /* Only a stream falls back; before there is one nothing is checked. */
-static int rsk_rights_before_send(const struct msghdr *msg)
+int rsk_rights_before_send(const struct msghdr *msg)
 {
 	if (rsk_touch_ready && rsk_readable(msg) && rsk_unlikely(msg->msg_controllen != 0) &&
 	    rsk_live() && rsk_reads(msg->msg_control, msg->msg_controllen))

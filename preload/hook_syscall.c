@@ -198,13 +198,6 @@ static long by_seccomp(long nr, const long a[static 6])
 	return ret;
 }
 
-static long by_io_uring_setup(long nr, const long a[static 6])
-{
-	if (rsk_no_more(RSK_REASON_IO_URING) < 0)
-		return rsk_result(-EAGAIN);
-	return rsk_made((int)straight(nr, a));
-}
-
 /*
  * Whether system call @nr (arguments @a) is a fork that returns here in the child. A child with its
  * own stack does not.

@@ -295,7 +295,7 @@ size_t proc_notes(const struct proc *p, char text[static PROC_NOTES][160])
 			 "has set it itself.");
 	if (p->io_uring == ANSWER_YES)
 		snprintf(text[n++], 160,
-			 "It uses io_uring: the library does not see what goes through it.");
+			 "It has an io_uring: the sockets that it uses there stay on TCP.");
 	/* 16: the descriptors of a link and some doorbells. */
 	if (p->files_seen && p->files_max != UINT64_MAX && p->files + 16 > p->files_max)
 		snprintf(text[n++], 160,
