@@ -106,6 +106,7 @@ static inline bool rsk_conf_pma_asks(const struct rsk_conf_pma *p)
 
 /*
  * rsockd vouches for processes of these users to each other, for these service ports (none: all).
+ * @users: also the members of the groups that the entry names, as they were when it was read.
  */
 struct rsk_conf_vouch {
 	uint32_t *users;

@@ -75,6 +75,8 @@ int rsk_conf_take_central(struct rsk_conf_build *b, const char *where, const cha
 			  struct rsk_pm_addr *out, bool *by_role);
 /* Converts a user's name or number. Returns 0 or -EINVAL. Reads the system's list of users. */
 int rsk_conf_user(const char *name, uint32_t *uid);
+/* The key vouch. Reads the system's lists of users and groups. */
+int rsk_conf_take_vouch(struct rsk_conf_build *b);
 int rsk_conf_take_limits(struct rsk_conf_build *b, const char *where,
 			 const struct rsk_raw_limits *raw, struct rsk_conf_limits *out);
 

@@ -118,38 +118,6 @@ static int take_path(struct rsk_conf_build *b, const char *where, const char *te
 	return *out ? 0 : -ENOMEM;
 }
 
-static int take_vouch(struct rsk_conf_build *b)
-{
-	const struct rsk_raw_conf *raw = b->raw;
-	struct rsk_conf_daemon *d = &b->c->daemon;
-
-	d->vouch = rsk_conf_alloc(b->c, raw->n_vouch, sizeof(*d->vouch));
-	if (raw->n_vouch && !d->vouch)
-		return -ENOMEM;
-	for (; d->n_vouch < raw->n_vouch; d->n_vouch++) {
-		const struct rsk_raw_vouch *from = &raw->vouch[d->n_vouch];
-		struct rsk_conf_vouch *to = &d->vouch[d->n_vouch];
-		int rc = rsk_conf_take_ranges(b, "vouch", "ports", &from->ports, &to->ports,
-					      &to->n_ports);
-
-		if (rc < 0)
-			return rc;
-		to->users = rsk_conf_alloc(b->c, from->users.n, sizeof(*to->users));
-		if (!to->users)
-			return -ENOMEM;
-		for (; to->n_users < from->users.n; to->n_users++) {
-			const char *name = from->users.v[to->n_users];
-
-			to->users[to->n_users] = RSK_CONF_ANY_USER;
-			if (strcmp(name, "any") != 0 &&
-			    rsk_conf_user(name, &to->users[to->n_users]) < 0)
-				return rsk_conf_wrong(b, "vouch", "users: there is no user \"%s\"",
-						      name);
-		}
-	}
-	return 0;
-}
-
 static int take_ask_first(struct rsk_conf_build *b)
 {
 	const struct rsk_raw_conf *raw = b->raw;
@@ -284,7 +252,7 @@ int rsk_conf_build_daemon(struct rsk_conf_build *b)
 	if (rc == 0)
 		rc = take_listen(b);
 	if (rc == 0)
-		rc = take_vouch(b);
+		rc = rsk_conf_take_vouch(b);
 	if (rc == 0)
 		rc = take_ask_first(b);
 	if (rc == 0)

@@ -264,6 +264,7 @@ def check_daemon():
     run("systemd-analyze", "security", "--offline=yes", "--threshold=20", f"--root={ROOT}",
         "rsockd.service")
     demand("nologin" in in_root("getent", "passwd", "rsockd"), "the user rsockd")
+    demand(in_root("getent", "group", "rsock").strip().endswith(":"), "the group rsock, empty")
     in_root("rsockd", "--test", "--config", "/etc/rsock/rsockd.conf")
     in_root("install", "-d", "-o", "rsockd", "-g", "rsockd", "/run/rsockd", "/var/lib/rsockd")
     ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

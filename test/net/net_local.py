@@ -6,6 +6,7 @@ import sys
 import time
 
 from lib.harness import case, main
+import netlab
 from net_rsockd import asking, serving
 from netlab import Lab
 
@@ -123,6 +124,39 @@ def the_rights_of_nobody_suffice(t):
     server, client = users(a)
     client.connect(server)
     until_direct(t, a, client, server, 2)
+
+
+@case(timeout=60)
+def members_of_a_group(t):
+    """The members that the system's list names, as they are when the file is read; one of them is
+    no user any more.
+    """
+    def write(*members):
+        with open("/etc/group", encoding="utf-8") as file:
+            text = file.read()
+        with open(groups, "w", encoding="utf-8") as file:
+            file.write(f"{text}rsock-test:x:60900:{','.join(map(str, members))}\n")
+    groups = t.path("group")
+    write(ALICE, "no-such-user", BOB)
+    netlab.UNDER[:] = ["unshare", "-m", "--propagation", "private", "sh", "-c",
+                       f"mount --bind {groups} /etc/group && exec \"$@\"", "sh"]
+    host = host_with(t, vouch=[{"groups": ["rsock-test"]}])
+    server, client = users(host)
+    client.connect(server)
+    until_direct(t, host, client, server, 2)
+    mallory = host.peer(user=MALLORY)
+    mallory.connect(server, "before")
+    stays_tcp(t, host, mallory, server, 2, "before", "other-user")
+    write(ALICE, MALLORY)
+    host.post("/v1/reload", {})
+    mallory.connect(server, "after")
+    until_direct(t, host, mallory, server, 4, "after")
+    bob = host.peer(user=BOB)
+    bob.connect(server, "late")
+    stays_tcp(t, host, bob, server, 4, "late", "other-user")
+    host.write_config(user="nobody", vouch=[{"groups": ["no-such-group"]}])
+    status, said = host.ask("POST", "/v1/reload", {})
+    t.check(status >= 400 and "no-such-group" in str(said), f"a group that is not there: {said}")
 
 
 @case(timeout=60)

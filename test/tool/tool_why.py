@@ -146,7 +146,8 @@ def other_users(t):
     for proc in (mine, theirs):
         until_reason(t, proc.pid, "other-user")
     says(t, ask(t, "why", mine.pid, expect=1).out(), "another effective user",
-         "Run both programs as one user")
+         "add both users to the group for which it vouches",
+         "Here: usermod -aG rsock root && usermod -aG rsock nobody && systemctl reload rsockd")
     # Root sees both; the user nobody sees its own end, and that there is more.
     told = ask_json(t, "why", f":{port}", expect=1)
     t.equal(told["unreadable_processes"], 0, "unreadable to root")

@@ -234,6 +234,29 @@ static void print_isolation(const struct connection *c)
 			       rsk_reason_row(i)->cure);
 }
 
+/* The user of an end's process, or of its socket. False: neither can be read. */
+static bool user_of(const struct end *end, uid_t *uid)
+{
+	if (!end->proc && !end->socket)
+		return false;
+	*uid = end->proc ? end->proc->euid : end->socket->uid;
+	return true;
+}
+
+/* The cure of other-user, as a line to type. */
+static void print_users(const struct connection *c)
+{
+	char near[33], far[33];
+	uid_t a, b;
+
+	if (!c->near.record || c->near.record->stream->reason != RSK_REASON_OTHER_USER ||
+	    !user_of(&c->near, &a) || !user_of(&c->far, &b) || a == b)
+		return;
+	printf("      Here: usermod -aG rsock %s && usermod -aG rsock %s && "
+	       "systemctl reload rsockd\n",
+	       user_text(near, a), user_text(far, b));
+}
+
 void connection_print(const struct connection *c)
 {
 	const struct rsk_tuple *t = &c->near.tuple;
@@ -251,6 +274,7 @@ void connection_print(const struct connection *c)
 	print_far(c);
 	if (*c->cure)
 		printf("      Cure: %s\n", c->cure);
+	print_users(c);
 	print_isolation(c);
 }
 
