@@ -1,110 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * uring.c - tests a program that sets up io_uring: from then on its streams may move bytes where no
- * hook sees them.
+ * uring.c - tests a program that sets up io_uring by syscall(): what it does by the ring with a
+ * stream's descriptor, where no hook sees the bytes.
  */
-#include "app.h"
-
-#include <linux/io_uring.h>
-#include <sys/syscall.h>
+#include "uring.h"
 
 static char buf[1 << 20];
-
-struct ring {
-	int fd;
-	_Atomic uint32_t *sq_tail, *cq_head, *cq_tail;
-	uint32_t *sq_array, sq_mask, cq_mask;
-	struct io_uring_sqe *sqes;
-	struct io_uring_cqe *cqes;
-};
-
-/* False if the kernel has no io_uring, or forbids it. */
-static bool ring_open(struct ring *ring)
-{
-	struct io_uring_params p = { 0 };
-
-	ring->fd = (int)syscall(SYS_io_uring_setup, 8, &p);
-	if (ring->fd < 0)
-		return false;
-	size_t sq_len = p.sq_off.array + p.sq_entries * sizeof(uint32_t);
-	size_t cq_len = p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe);
-	char *sq = mmap(NULL, sq_len, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd,
-			IORING_OFF_SQ_RING);
-	char *cq = mmap(NULL, cq_len, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd,
-			IORING_OFF_CQ_RING);
-
-	ring->sqes = mmap(NULL, p.sq_entries * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE,
-			  MAP_SHARED, ring->fd, IORING_OFF_SQES);
-	if (sq == MAP_FAILED || cq == MAP_FAILED || (void *)ring->sqes == MAP_FAILED)
-		app_die("io_uring: mmap");
-	ring->sq_tail = (void *)(sq + p.sq_off.tail);
-	ring->sq_array = (void *)(sq + p.sq_off.array);
-	memcpy(&ring->sq_mask, sq + p.sq_off.ring_mask, sizeof(uint32_t));
-	ring->cq_head = (void *)(cq + p.cq_off.head);
-	ring->cq_tail = (void *)(cq + p.cq_off.tail);
-	memcpy(&ring->cq_mask, cq + p.cq_off.ring_mask, sizeof(uint32_t));
-	ring->cqes = (void *)(cq + p.cq_off.cqes);
-	return true;
-}
-
-/* Submits @n entries, by one call. Their results are in the order of completion. */
-static void ring_submit(struct ring *ring, const struct io_uring_sqe *entries, uint32_t n, int *res)
-{
-	uint32_t tail = atomic_load(ring->sq_tail), head = atomic_load(ring->cq_head);
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = (tail + i) & ring->sq_mask;
-
-		ring->sqes[at] = entries[i];
-		ring->sq_array[at] = at;
-	}
-	atomic_store(ring->sq_tail, tail + n);
-	if (syscall(SYS_io_uring_enter, ring->fd, n, n, IORING_ENTER_GETEVENTS, NULL, 0) < 0)
-		app_die("io_uring_enter: %s", app_errname(errno));
-	for (uint32_t i = 0; i < n; i++, head++) {
-		const struct io_uring_cqe *cqe = &ring->cqes[head & ring->cq_mask];
-
-		if (head == atomic_load(ring->cq_tail))
-			app_die("io_uring: no completion");
-		if (cqe->user_data >= n)
-			app_die("io_uring: a completion of %u", (unsigned int)cqe->user_data);
-		res[cqe->user_data] = cqe->res;
-	}
-	atomic_store(ring->cq_head, head);
-}
-
-static int ring_one(struct ring *ring, struct io_uring_sqe entry)
-{
-	int res;
-
-	entry.user_data = 0;
-	ring_submit(ring, &entry, 1, &res);
-	return res;
-}
-
-static int ring_do(struct ring *ring, uint8_t op, int fd, void *data, uint32_t len)
-{
-	return ring_one(ring,
-			(struct io_uring_sqe){
-				.opcode = op, .fd = fd, .addr = (uintptr_t)data, .len = len });
-}
-
-static struct io_uring_sqe epoll_entry(int set, int op, int fd, struct epoll_event *ev)
-{
-	return (struct io_uring_sqe){ .opcode = IORING_OP_EPOLL_CTL,
-				      .fd = set,
-				      .len = (uint32_t)op,
-				      .off = (uint32_t)fd,
-				      .addr = (uintptr_t)ev };
-}
-
-/* By the ring if there is one, otherwise by epoll_ctl(): 0 or -errno. */
-static int epoll_by(struct ring *ring, int set, int op, int fd, struct epoll_event *ev)
-{
-	if (ring)
-		return ring_one(ring, epoll_entry(set, op, fd, ev));
-	return epoll_ctl(set, op, fd, ev) < 0 ? -errno : 0;
-}
 
 CASE(setup_only, DIRECT, "io_uring_setup by syscall(), then ordinary calls")
 {
@@ -188,112 +89,6 @@ CASE(ring_first, DIRECT, "io_uring set up before the stream is opened")
 		R(app_recv_pattern(fd, 300000, 10000, 1));
 	app_sync();
 	app_close(fd);
-}
-
-CASE(epoll_ctl, DIRECT, "epoll_ctl() by io_uring, as libuv does it, then ordinary calls")
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 7 }, out;
-	struct ring made, *ring = &made;
-	int set = epoll_create1(EPOLL_CLOEXEC), len = 0;
-
-	if (!ring_open(&made))
-		ring = NULL;
-	int fd = app_open(WARM | NODELAY);
-
-	if (SRV) {
-		int spare = dup(fd);
-
-		LOG("add %d", epoll_by(ring, set, EPOLL_CTL_ADD, fd, &ev));
-		LOG("again %s", app_errname(-epoll_by(ring, set, EPOLL_CTL_ADD, fd, &ev)));
-		LOG("not there %s", app_errname(-epoll_by(ring, set, EPOLL_CTL_MOD, spare, &ev)));
-		LOG("no set %s", app_errname(-epoll_by(ring, fd, EPOLL_CTL_ADD, spare, &ev)));
-		close(spare);
-		LOG("closed %s", app_errname(-epoll_by(ring, set, EPOLL_CTL_ADD, spare, &ev)));
-		LOG("nothing %d", epoll_wait(set, &out, 1, 0));
-		app_flag_set(0, 1);
-		for (uint32_t i = 0; i < 400; i++) {
-			len = epoll_wait(set, &out, 1, -1);
-			if (len != 1 || out.data.u64 != 7 + i || !(out.events & EPOLLIN))
-				app_die("wait %u: %d, %x", i, len, out.events);
-			if (recv(fd, buf, 4, 0) != 4 || send(fd, buf, 4, 0) != 4)
-				app_die("message %u: %s", i, app_errname(errno));
-			ev.data.u64 = 8 + i;
-			ev.events = i & 1 ? EPOLLIN : EPOLLIN | EPOLLET;
-			if (epoll_by(ring, set, EPOLL_CTL_MOD, fd, &ev) != 0)
-				app_die("mod %u", i);
-		}
-		LOG("del %d", epoll_by(ring, set, EPOLL_CTL_DEL, fd, NULL));
-		LOG("again %s", app_errname(-epoll_by(ring, set, EPOLL_CTL_DEL, fd, NULL)));
-		SAY(fd, "now");
-		app_hear(fd, 4);
-		LOG("nothing %d", epoll_wait(set, &out, 1, 50));
-	} else {
-		char text[4];
-		int good = 0;
-
-		app_flag_wait(0);
-		for (uint32_t i = 0; i < 400; i++) {
-			memcpy(text, &i, 4);
-			app_write_all(fd, text, 4);
-			good += app_read_full(fd, text, 4) == 4 && !memcmp(text, &i, 4);
-		}
-		LOG("good %d", good);
-		app_hear(fd, 3);
-		SAY(fd, "more");
-	}
-	app_sync();
-	app_close(fd);
-	close(set);
-}
-
-CASE(epoll_ctl_many, DIRECT, "several registrations by one io_uring_enter(), in order")
-{
-	struct epoll_event ev[3] = { { .events = EPOLLIN, .data.u64 = 1 },
-				     { .events = EPOLLIN | EPOLLOUT, .data.u64 = 2 },
-				     { .events = EPOLLIN, .data.u64 = 3 } };
-	struct epoll_event out[4];
-	struct ring ring;
-	int set = epoll_create1(EPOLL_CLOEXEC), pipes[2];
-	bool have = ring_open(&ring);
-	int fd = app_open(WARM | NODELAY), res[4] = { 0 };
-
-	if (pipe(pipes) < 0)
-		app_die("pipe");
-	if (SRV) {
-		struct io_uring_sqe e[] = { epoll_entry(set, EPOLL_CTL_ADD, fd, &ev[0]),
-					    epoll_entry(set, EPOLL_CTL_MOD, fd, &ev[1]),
-					    epoll_entry(set, EPOLL_CTL_ADD, pipes[0], &ev[2]),
-					    epoll_entry(set, EPOLL_CTL_ADD, fd, &ev[0]) };
-
-		for (uint32_t i = 0; i < 4; i++)
-			e[i].user_data = i;
-		if (have) {
-			ring_submit(&ring, e, 4, res);
-		} else {
-			res[0] = epoll_by(NULL, set, EPOLL_CTL_ADD, fd, &ev[0]);
-			res[1] = epoll_by(NULL, set, EPOLL_CTL_MOD, fd, &ev[1]);
-			res[2] = epoll_by(NULL, set, EPOLL_CTL_ADD, pipes[0], &ev[2]);
-			res[3] = epoll_by(NULL, set, EPOLL_CTL_ADD, fd, &ev[0]);
-		}
-		for (int i = 0; i < 4; i++)
-			LOG("result %s", app_errname(-res[i]));
-		int n = epoll_wait(set, out, 4, 0);
-
-		LOG("%d: %x %d", n, out[0].events, (int)out[0].data.u64);
-		if (write(pipes[1], "x", 1) != 1)
-			app_die("write");
-		LOG("%d", epoll_wait(set, out, 4, 0));
-		app_flag_set(0, 1);
-		R(app_recv_pattern(fd, 300000, 10000, 1));
-	} else {
-		app_flag_wait(0);
-		R(app_send_pattern(fd, 300000, 10000, 1));
-	}
-	app_sync();
-	app_close(fd);
-	close(set);
-	close(pipes[0]);
-	close(pipes[1]);
 }
 
 CASE(registered, 0, "a stream with bytes waiting is registered as a file of a ring, and read there")
@@ -453,4 +248,118 @@ CASE(spliced, 0, "a ring splices a stream with bytes waiting into a pipe")
 	}
 	app_sync();
 	app_close(fd);
+}
+
+CASE(closed_ring, DIRECT, "io_uring_enter() by a number that was a ring's, or is another file's")
+{
+	struct ring ring;
+	bool have = ring_open(&ring);
+	int fd = app_open(WARM), file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (SRV && have) {
+		close(ring.fd);
+		LOG("closed %d %s", (int)syscall(SYS_io_uring_enter, ring.fd, 1, 0, 0, NULL, 0),
+		    app_errname(errno));
+		if (dup2(file, ring.fd) != ring.fd)
+			app_die("dup2");
+		LOG("a file %d %s", (int)syscall(SYS_io_uring_enter, ring.fd, 1, 0, 0, NULL, 0),
+		    app_errname(errno));
+		close(ring.fd);
+	} else if (SRV) {
+		LOG("closed -1 EBADF");
+		LOG("a file -1 EOPNOTSUPP");
+	}
+	close(file);
+	app_sync();
+	app_close(fd);
+}
+
+CASE(registered_early, 0,
+     "a socket becomes a file of a ring before it is connected, and is read there")
+{
+	struct io_uring_sqe e = { .opcode = IORING_OP_RECV,
+				  .flags = IOSQE_FIXED_FILE,
+				  .addr = (uintptr_t)buf,
+				  .len = 4 };
+	struct ring ring;
+	int fd;
+
+	if (SRV) {
+		int listener = app_listen(0);
+
+		fd = app_accept(listener);
+		close(listener);
+		for (int i = 0; i < 300; i++) {
+			app_read_full(fd, buf, 4);
+			app_write_all(fd, buf, 4);
+		}
+		SAY(fd, "last");
+		app_hear(fd, 4);
+	} else {
+		struct sockaddr_in to = { .sin_family = AF_INET,
+					  .sin_port = htons((uint16_t)app_port()),
+					  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		bool have = ring_open(&ring);
+
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		if (have && syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_FILES, &fd, 1))
+			app_die("register: %s", app_errname(errno));
+		R(connect(fd, (void *)&to, sizeof(to)));
+		for (int i = 0; i < 300; i++) {
+			app_write_all(fd, "ping", 4);
+			app_read_full(fd, buf, 4);
+		}
+		LOG("received %d", have ? ring_one(&ring, e) : (int)recv(fd, buf, 4, 0));
+		app_bytes("bytes", buf, 4);
+		SAY(fd, "done");
+	}
+	app_sync();
+	close(fd);
+}
+
+CASE(polled_early, 0, "a ring watches a socket from before its connect on, again and again")
+{
+	struct io_uring_sqe e = { .opcode = IORING_OP_POLL_ADD,
+				  .poll32_events = POLLIN | POLLRDHUP,
+				  .len = IORING_POLL_ADD_MULTI };
+	struct ring ring;
+	int fd;
+
+	if (SRV) {
+		int listener = app_listen(0);
+
+		fd = app_accept(listener);
+		close(listener);
+		for (int i = 0; i < 300; i++) {
+			app_read_full(fd, buf, 4);
+			app_write_all(fd, buf, 4);
+		}
+		app_flag_wait(1);
+		SAY(fd, "last");
+		app_hear(fd, 4);
+	} else {
+		struct sockaddr_in to = { .sin_family = AF_INET,
+					  .sin_port = htons((uint16_t)app_port()),
+					  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		struct pollfd p = { .events = POLLIN };
+
+		e.fd = p.fd = fd = socket(AF_INET, SOCK_STREAM, 0);
+		if (ring_open(&ring)) {
+			ring_submit_only(&ring, &e);
+			p.fd = ring.fd; /* readable: there are completions */
+		}
+		R(connect(fd, (void *)&to, sizeof(to)));
+		for (int i = 0; i < 300; i++) {
+			app_write_all(fd, "ping", 4);
+			app_read_full(fd, buf, 4);
+		}
+		if (p.fd != fd)
+			atomic_store(ring.cq_head, atomic_load(ring.cq_tail));
+		app_flag_set(1, 1);
+		LOG("told %d", poll(&p, 1, -1));
+		app_hear(fd, 4);
+		SAY(fd, "done");
+	}
+	app_sync();
+	close(fd);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Node: libuv closes every descriptor by syscall(SYS_close), and the next file gets the number; from
-1.49 on (Node 22) it changes its epoll sets by an io_uring (app_uring has what that does).
+"""Node: libuv closes every descriptor by syscall(SYS_close), and the next file gets the number.
+From 1.49 on (Node 22) it changes its epoll sets by an io_uring (app_uringset).
 """
 import os
 import re
