@@ -48,8 +48,8 @@ SERVE_S, END_S = 60, 20  # time limits: for a server to listen; for it to end
 def rsockd_config(guest):
     """Configuration at librsock's default socket; rxe is a software RDMA device, which has to be
     allowed explicitly."""
-    guest.sh("mkdir -p /run/rsockd")
-    return {"local": "/run/rsockd/local.sock", "soft-rdma": "use",
+    guest.sh("mkdir -p /run/rsock")
+    return {"local": "/run/rsock/local.sock", "soft-rdma": "use",
             "rnics": [{"name": guest.rnic, "addresses": [guest.ip, guest.ip6],
                        "bandwidth": "10Gbit", "sessions": 10000}],
             "services": [{"name": "any", "ports": ["1-65535"]}], "rules": [{"name": "everything"}]}

@@ -101,6 +101,7 @@ static rsk_noinline int rsk_connect(int fd, const struct sockaddr *sa, socklen_t
 int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	const struct sockaddr *sa = addr.__sockaddr__;
+	uint64_t began_ns = rsk_now_ns();
 	int saved = errno, ret;
 
 	/* AF_UNSPEC dissolves the connection; a later one is another stream. */
@@ -120,7 +121,7 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	if ((ret == 0 || errno == EINPROGRESS || errno == EINTR) && rsk_live()) {
 		int err = errno;
 
-		rsk_fd_connected(fd, sa, len);
+		rsk_fd_connected(fd, sa, len, began_ns);
 		if (rsk_unlikely(fd <= STDERR_FILENO))
 			rsk_fd_fall_back(fd, RSK_REASON_STDIO);
 		errno = ret == 0 ? saved : err;
@@ -185,6 +186,8 @@ static rsk_noinline int rsk_known_setsockopt(int fd, int level, int name, const 
 #undef X
 	if (ret < 0)
 		return (int)rsk_result(ret);
+	if (level == SOL_TCP && name == TCP_SAVE_SYN)
+		rsk_syn_is_the_programs();
 	ret = rsk_real.setsockopt(fd, level, name, val, len);
 	if (ret == 0 && level == SOL_TCP && name == TCP_INQ && *(const int *)val)
 		rsk_left_ask();
@@ -210,6 +213,7 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 	switch (RSK_OPT(level, name)) {
 		RSK_OPT_FALLS_BACK(X)
 	case RSK_OPT(SOL_TCP, TCP_INQ):
+	case RSK_OPT(SOL_TCP, TCP_SAVE_SYN):
 	case RSK_OPT(SOL_SOCKET, SO_LINGER):
 	case RSK_OPT(SOL_SOCKET, SO_RCVLOWAT):
 	case RSK_OPT(SOL_SOCKET, SO_RCVTIMEO):
@@ -237,9 +241,33 @@ static void rsk_so_error(struct rsk_op *op, void *val, socklen_t len)
 		memcpy(val, &err, len);
 }
 
+/* What the library has made the kernel keep is not there for the program. */
+static int rsk_hide_syn(int fd, int name, void *val, socklen_t *len)
+{
+	socklen_t n = sizeof(int);
+	int is, ret;
+
+	if (name == TCP_SAVE_SYN) {
+		ret = rsk_real.getsockopt(fd, SOL_TCP, name, val, len);
+		if (ret == 0)
+			memset(val, 0, *len);
+		return ret;
+	}
+	/* Reading it would take it. The same errors, then: nothing was saved. */
+	ret = rsk_real.getsockopt(fd, SOL_TCP, TCP_SAVE_SYN, &is, &n);
+	if (ret < 0 || !rsk_writable(len))
+		return ret < 0 ? ret : rsk_real.getsockopt(fd, SOL_TCP, name, val, NULL);
+	*len = 0;
+	return 0;
+}
+
 int rsk_hook_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
 	bool error = level == SOL_SOCKET && name == SO_ERROR;
+
+	if (level == SOL_TCP && (name == TCP_SAVE_SYN || name == TCP_SAVED_SYN) && rsk_live() &&
+	    rsk_syn_hidden())
+		return rsk_hide_syn(fd, name, val, len);
 
 	if ((level != SOL_TCP && !error) || !rsk_tracked(fd)) {
 		int ret = rsk_real.getsockopt(fd, level, name, val, len);

@@ -13,8 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RSK_LOCAL_PATH "/run/rsockd/local.sock"
-#define RSK_LOCAL_MAGIC UINT64_C(0x35306c6b636f7372)
+/* In a directory of its own, which containers may share (docs/containers.md). */
+#define RSK_LOCAL_PATH "/run/rsock/local.sock"
+#define RSK_LOCAL_MAGIC UINT64_C(0x36306c6b636f7372)
 
 enum rsk_local_type {
 	/*
@@ -97,6 +98,13 @@ enum rsk_local_type {
  */
 #define RSK_LOCAL_PAIR 128u
 
+/*
+ * LOOKUP: @link is what the first segment of the connection had as its time stamp: the least value
+ * that it may be (low 32 bits), and how many values (high 32 bits). RENDEZVOUS: the other end was
+ * found by that.
+ */
+#define RSK_LOCAL_BY_SYN 256u
+
 struct rsk_local_msg {
 	uint64_t magic;
 	uint32_t type;
@@ -106,7 +114,7 @@ struct rsk_local_msg {
 	/*
 	 * Random, not 0. RENDEZVOUS, LOST: identifies the link at both ends. LINK, UNLINK: the
 	 * mapping. ANSWER: the mapping that a connection was given (to LOOKUP, MAPPED), or that
-	 * LINK was about; else 0.
+	 * LINK was about; else 0. LOOKUP: BY_SYN.
 	 */
 	uint64_t link;
 	int32_t fd;	 /* number of the socket: a hint */

@@ -135,12 +135,19 @@ static int take_ask_first(struct rsk_conf_build *b)
 				      RSK_CONF_TIME, 1000000, 10000000000, &d->ask_first_ns);
 }
 
-/* The default: beside the control socket. */
+#define CONTROL_PATH "/run/rsockd/control.sock"
+
+/* The default: where the library looks, or beside a control socket at another place. */
 static int default_local(struct rsk_conf_build *b)
 {
 	struct rsk_conf_daemon *d = &b->c->daemon;
 	const char *end = strrchr(d->control, '/');
 	char path[128];
+
+	if (strcmp(d->control, CONTROL_PATH) == 0) {
+		d->local = RSK_LOCAL_PATH;
+		return 0;
+	}
 
 	snprintf(path, sizeof(path), "%.*s/local.sock", (int)(end - d->control), d->control);
 	d->local = rsk_conf_dup(b->c, path);
@@ -167,7 +174,7 @@ static int take_texts(struct rsk_conf_build *b)
 	struct rsk_conf_daemon *d = &b->c->daemon;
 	int rc;
 
-	d->control = "/run/rsockd/control.sock";
+	d->control = CONTROL_PATH;
 	d->state = "/var/lib/rsockd";
 	d->state_is_wanted = raw->state != NULL;
 	d->node = "local";
@@ -245,6 +252,7 @@ int rsk_conf_build_daemon(struct rsk_conf_build *b)
 	d->client = (struct rsk_pm_client_config)RSK_PM_CLIENT_DEFAULT;
 	d->watch_devices = raw->watch_devices ? raw->watch_devices - 1 : RSK_CONF_WATCH_YES;
 	b->c->use_soft = raw->use_soft;
+	d->weak_time_stamps = raw->weak_time_stamps == RSK_RAW_YES;
 	d->discover = raw->discover != RSK_RAW_NO && !raw->n_rnics;
 	/* The dynamic ports of RFC 6335. */
 	d->rdma_ports = (struct rsk_conf_range){ 49152, 65535 };

@@ -31,6 +31,8 @@ struct rsk_rendezvous_table_end {
 	bool connecting;
 	/* Is not paired here: the port mapper's protocol looks for its peer */
 	bool no_shm;
+	/* The other end was found by the first segment, not by the tuple: syn_ends.h */
+	bool by_syn;
 };
 
 struct rsk_rendezvous_table_seat;

@@ -123,10 +123,17 @@ bool rsk_fd_connecting(const struct sockaddr *to, socklen_t len, bool ahead,
  * connect() to @peer (NULL: not known) returned 0 or EINPROGRESS on @fd. No effect if it is not a
  * TCP socket.
  */
-void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len);
+void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len, uint64_t began_ns);
 
 /* listen() returned 0. */
 void rsk_fd_listening(int fd);
+
+/*
+ * rsk_syn_is_the_programs - the program sets TCP_SAVE_SYN: what is kept is its own from now on.
+ * rsk_syn_hidden - the library has set it for its own use, and the program has not.
+ */
+void rsk_syn_is_the_programs(void);
+bool rsk_syn_hidden(void);
 
 /*
  * accept() returned @fd. @before: the listener's table entry (rsk_fd_word()) before the call, which

@@ -55,7 +55,7 @@ int rsk_return_unread_borrow(struct rsk_stream *s)
 	socklen_t len = sizeof(cookie);
 	int pidfd, fd;
 
-	if (filtered())
+	if (s->apart || filtered())
 		return -EPERM;
 	pidfd = rsk_own_fd(
 		rsk_sys_pidfd_open(s->link->hollow ? s->peer.pid : s->link->peer_pid, 0));

@@ -11,9 +11,10 @@
 
 #include "pm_msg.h"
 #include "shm.h"
+#include "syn.h"
 
-/* The last digit is the version: 2 has doorbells that are read, and PAUSE. */
-#define RSK_LINK_MAGIC 0x6b6e6c72736b3032ull
+/* The last digit is the version: 2 has doorbells that are read, and PAUSE; 3 has syn. */
+#define RSK_LINK_MAGIC 0x6b6e6c72736b3033ull
 
 enum rsk_link_msg_type {
 	/* geometry; fds: the memfd, then RSK_SEG_DOORBELLS doorbells (doorbell.h) */
@@ -37,10 +38,16 @@ struct rsk_link_msg {
 	/* PAIR: the receiver's descriptor, as it was posted: a hint */
 	int32_t peer_fd;
 	uint32_t reason; /* DENY */
+	/*
+	 * PAIR, ACCEPT: the ends are in two network namespaces, and this is the proof: the values
+	 * that the time stamp of the connection's first segment may have (syn.h); n 0: they are
+	 * not.
+	 */
+	struct rsk_syn syn;
 	uint32_t pm_bytes;
 	uint8_t pm[RSK_PM_WIRE_MAPPED_BYTES];
 };
-_Static_assert(sizeof(struct rsk_link_msg) == 144, "no padding");
+_Static_assert(sizeof(struct rsk_link_msg) == 152, "no padding");
 
 /* Returns 0 or -EPROTO. Pure; the mapper's message is decoded into *pm where the type has one. */
 int rsk_link_msg_validate(const struct rsk_link_msg *m, size_t bytes, struct rsk_pm_msg *pm);

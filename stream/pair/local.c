@@ -19,6 +19,7 @@
 #include "rdma.h"
 #include "port_reservations.h"
 #include "pm_transaction.h"
+#include "syn.h"
 #include "tuple.h"
 #include "pending_pairs.h"
 #include "link_requests.h"
@@ -28,6 +29,7 @@
 #define MESSAGES_AT_ONCE 64
 #define LOOKS_EARLY 16
 #define LOOKS_LATE 64
+#define LOOKS_APART 72	       /* a quarter of a second: policy.h */
 #define AGAIN_NS 2000000000ull /* between two questions about a stream, at least */
 #define AGAIN_SHARE 4	       /* ... and this share of the time since its lookup began */
 
@@ -135,6 +137,7 @@ static bool may_have_changed(const struct rsk_stream *s)
 void rsk_local_lookup(struct rsk_stream *s, int fd)
 {
 	struct rsk_local_msg m = { .type = RSK_LOCAL_LOOKUP, .fd = fd };
+	struct rsk_syn syn;
 
 	rsk_local_hello();
 	if (rsk_rsockd.fd < 0 || (s->pairing.answer.asked_daemon == rsk_rsockd.number &&
@@ -154,6 +157,10 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 		  (rsk_knobs.no_shm ? RSK_LOCAL_NO_SHM : 0);
 	m.tuple = s->tuple;
 	m.cookie = rsk_cookie_of(fd);
+	if (!rsk_knobs.no_shm && rsk_syn_learn(s, fd, &syn)) {
+		m.flags |= RSK_LOCAL_BY_SYN;
+		m.link = (uint64_t)syn.n << 32 | syn.first;
+	}
 	/* What was decided belongs to a mapping: a child has its parent's, and none yet. */
 	if (!s->pairing.mapping)
 		rsk_stream_set_qos(s, fd, &(struct rsk_qos){ 0 });
@@ -208,6 +215,7 @@ static void meet(const struct rsk_local_msg *m, int with)
 	if (rsk_rendezvous_known(m->link)) {
 		s->pairing.found.nonce = m->link;
 		s->pairing.found.fd = m->peer_fd;
+		s->pairing.found.by_syn = m->flags & RSK_LOCAL_BY_SYN;
 		s->pairing.steps = 0;
 	} else {
 		struct rsk_local_msg lost = { .type = RSK_LOCAL_LOST, .link = m->link };
@@ -227,6 +235,22 @@ static bool elsewhere(uint32_t reason)
 	return reason != RSK_REASON_SAME_PROCESS && reason != RSK_REASON_OTHER_USER &&
 	       reason != RSK_REASON_NOT_HOLDER && reason != RSK_REASON_UNVERIFIED &&
 	       reason != RSK_REASON_OTHER_NETNS;
+}
+
+/*
+ * The other end is on another host, to which there is no device, or in a network namespace of its
+ * own on this one: then its process says so at about the same time.
+ */
+static bool leads_nowhere(const struct rsk_stream *s)
+{
+	return s->pairing.answer.told && elsewhere(s->pairing.answer.told) && !rsk_rdma_device() &&
+	       (!s->syn.is.n || s->pairing.search.looks >= LOOKS_APART);
+}
+
+void rsk_local_given_up(struct rsk_stream *s)
+{
+	if (leads_nowhere(s))
+		rsk_stream_untrack(s, (enum rsk_reason)s->pairing.answer.told);
 }
 
 /*
@@ -319,8 +343,7 @@ static void answer(const struct rsk_local_msg *m)
 		mapped(s, m);
 	else if (m->reason == RSK_REASON_REMOTE && rsk_remote_accept() != -ENODEV)
 		rsk_stats_set_reason(s->rec, RSK_REASON_REMOTE);
-	else if (m->reason == RSK_REASON_SAME_PROCESS ||
-		 (elsewhere(m->reason) && !rsk_rdma_device()))
+	else if (m->reason == RSK_REASON_SAME_PROCESS || leads_nowhere(s))
 		rsk_stream_untrack(s, (enum rsk_reason)m->reason);
 	else
 		rsk_stats_set_reason(s->rec, (enum rsk_reason)m->reason);

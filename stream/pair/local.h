@@ -32,6 +32,9 @@ bool rsk_local_there(void);
 /* Asks about a stream in LOOKUP: each rsockd once, for the accepting end several times. */
 void rsk_local_lookup(struct rsk_stream *s, int fd);
 
+/* Ends the lookup of a stream whose other end is where this host has no way to, and stays there. */
+void rsk_local_given_up(struct rsk_stream *s);
+
 /*
  * Tells rsockd that the mapping @handle is for this stream: the connecting end says that it uses
  * the mapping; the accepting end asks whether it may (the answer goes to rsk_remote_ops,

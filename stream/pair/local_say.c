@@ -19,6 +19,7 @@
 #include "pm_transaction.h"
 #include "port_reservations.h"
 #include "progress.h"
+#include "syn.h"
 #include "tuple.h"
 
 struct rsk_rsockd rsk_rsockd = { .fd = -1 };
@@ -154,6 +155,7 @@ void rsk_local_say_listening(int fd)
 	m.tuple = rsk_tuple_mirror(&at);
 	m.cookie = rsk_cookie_of(fd);
 	rsk_rsockd.missed |= !rsk_local_say(&m, -1);
+	rsk_syn_keep(fd);
 }
 
 /* Streams that use mappings which an earlier rsockd granted. */

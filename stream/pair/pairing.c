@@ -120,6 +120,7 @@ static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 	if (rsk_knobs.no_shm || s->pairing.search.looks >= LOOKS_ALONE ||
 	    rsk_remote_addr_cache_has(&s->tuple))
 		rsk_local_lookup(s, fd);
+	rsk_local_given_up(s);
 }
 
 static int post(struct rsk_stream *s, int fd, uint64_t now)

@@ -19,6 +19,8 @@
 #include "progress.h"
 #include "rendezvous.h"
 #include "stream.h"
+#include "syn.h"
+#include "tuple.h"
 
 /*
  * Returns 0; -EAGAIN: the other end has so many requests to read that there is no room for another.
@@ -102,7 +104,29 @@ void rsk_pm_transaction_set_mapping(struct rsk_stream *s, uint64_t handle)
 	s->pairing.mapping = handle;
 }
 
-int rsk_pm_transaction_proof(struct rsk_stream *s, struct rsk_link *l, const struct rsk_link_msg *m)
+/*
+ * The other end is in another network namespace, where sock_diag shows nothing: who knows the time
+ * stamp of the first segment holds that end, or is on the path. Not if the kernel shows that end
+ * here: then it says whose it is.
+ */
+static int proof_by_syn(struct rsk_stream *s, int fd, const struct rsk_link *l,
+			const struct rsk_link_msg *m)
+{
+	struct rsk_tuple end = rsk_tuple_mirror(&s->tuple);
+	struct rsk_owner owner;
+	struct rsk_syn ours;
+
+	if (!l->vouched || m->netns == s->tuple.netns ||
+	    rsk_owner_lookup(&end, &owner) != -ENOENT || !rsk_syn_learn(s, fd, &ours) ||
+	    !rsk_syn_match(&ours, &m->syn))
+		return RSK_REASON_NOT_HOLDER;
+	s->apart = true;
+	s->peer.fd = -1;
+	return 0;
+}
+
+int rsk_pm_transaction_proof(struct rsk_stream *s, int fd, struct rsk_link *l,
+			     const struct rsk_link_msg *m)
 {
 	struct rsk_owner owner;
 	int rc;
@@ -113,6 +137,9 @@ int rsk_pm_transaction_proof(struct rsk_stream *s, struct rsk_link *l, const str
 	 */
 	if (l->remote)
 		return 0;
+	s->apart = false;
+	if (m->syn.n)
+		return proof_by_syn(s, fd, l, m);
 	if (m->netns != s->tuple.netns)
 		return RSK_REASON_OTHER_NETNS;
 	/*

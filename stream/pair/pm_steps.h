@@ -41,7 +41,7 @@ void rsk_pm_transaction_set_mapping(struct rsk_stream *s, uint64_t handle);
  * Checks that the process at the other end of the link holds the mirrored end now. Returns 0 or a
  * reason.
  */
-int rsk_pm_transaction_proof(struct rsk_stream *s, struct rsk_link *l,
+int rsk_pm_transaction_proof(struct rsk_stream *s, int fd, struct rsk_link *l,
 			     const struct rsk_link_msg *m);
 
 #endif

@@ -23,6 +23,7 @@
 #include "pm_steps.h"
 #include "rendezvous.h"
 #include "stream.h"
+#include "syn.h"
 #include "tuple.h"
 #include "upcall.h"
 #include "link_requests.h"
@@ -38,6 +39,8 @@
  * answer.
  */
 #define ASKING_MOST 64u
+
+#define GUESSES_MOST 64u
 
 static void paired(struct rsk_stream *s)
 {
@@ -115,6 +118,8 @@ void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, 
 	}
 	m.cookie = rsk_cookie_of(fd);
 	m.netns = s->tuple.netns;
+	if (s->pairing.found.by_syn && !l->remote)
+		rsk_syn_learn(s, fd, &m.syn);
 	pm_request(s, &pm);
 	if (rsk_pm_transaction_attach(s, l, m.sid) < 0) {
 		rsk_stream_untrack(s, RSK_REASON_MEMORY);
@@ -181,6 +186,28 @@ struct rsk_stream *rsk_pm_transaction_accepting(const struct rsk_tuple *ours, in
 	return NULL;
 }
 
+/*
+ * The same where an address may be translated: by the number that rsockd has told the other end,
+ * and by the connection's first segment. A peer that guesses has as many tries as honest requests
+ * can go wrong.
+ */
+static struct rsk_stream *accepting_by_syn(struct rsk_link *l, const struct rsk_link_msg *m,
+					   const struct rsk_pm_msg *pm)
+{
+	struct rsk_stream *s = rsk_fd_tracked(m->peer_fd) ? rsk_stream_of(m->peer_fd) : NULL;
+	struct rsk_syn ours;
+
+	if (s && rsk_stream_phase(s) == RSK_PHASE_LOOKUP && !s->connecting_side &&
+	    s->tuple.peer_port == pm->cp_port && rsk_syn_learn(s, m->peer_fd, &ours) &&
+	    rsk_syn_match(&ours, &m->syn))
+		return s;
+	if (s)
+		rsk_stream_unpin(s);
+	if (++l->guesses > GUESSES_MOST)
+		rsk_link_kill(l);
+	return NULL;
+}
+
 /* Returns the reason to deny the request, as far as this process knows; 0: none. */
 static int objection(const struct rsk_link *l, const struct rsk_link_msg *m, struct rsk_stream *s)
 {
@@ -202,7 +229,7 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 	int why = objection(l, m, s);
 
 	if (!why)
-		why = rsk_pm_transaction_proof(s, l, m);
+		why = rsk_pm_transaction_proof(s, fd, l, m);
 	s->pairing.key_up = m->key_up;
 	s->pairing.key_down = m->key_down;
 	s->pairing.handle = pm->assoc_handle;
@@ -221,6 +248,8 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 	answer.fd = fd;
 	answer.cookie = rsk_cookie_of(fd);
 	answer.netns = s->tuple.netns;
+	if (s->apart)
+		rsk_syn_learn(s, fd, &answer.syn);
 	rsk_pm_transaction_send(l, &answer, &out);
 }
 
@@ -316,7 +345,11 @@ static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 		rsk_link_kill(l);
 		return;
 	}
-	s = rsk_pm_transaction_accepting(&end, m->peer_fd, &fd);
+	fd = m->peer_fd;
+	if (m->syn.n)
+		s = accepting_by_syn(l, m, pm);
+	else
+		s = rsk_pm_transaction_accepting(&end, m->peer_fd, &fd);
 	if (!s) {
 		rsk_pm_transaction_deny(l, m, pm, RSK_REASON_NO_PEER);
 		return;
@@ -360,8 +393,9 @@ static void on_accept(struct rsk_link *l, const struct rsk_link_msg *m, const st
 		return;
 	}
 	pm_request(s, &req);
-	why = rsk_pm_msg_answers(pm, &req) ? rsk_pm_transaction_proof(s, l, m) :
-					     RSK_REASON_PEER_DENIED;
+	why = rsk_pm_msg_answers(pm, &req) ?
+		      rsk_pm_transaction_proof(s, rsk_stream_find_fd(s), l, m) :
+		      RSK_REASON_PEER_DENIED;
 	if (!why && rsk_pm_msg_ack(pm, &out) < 0)
 		why = RSK_REASON_PEER_DENIED;
 	if (why) {

@@ -24,6 +24,8 @@ static bool peer_is_gone(const struct rsk_stream *s)
 
 	if (s->tx.answer.at->what == RSK_RX_CLOSED)
 		return true;
+	if (s->apart)
+		return rsk_link_peer_gone(s->link);
 	rc = rsk_owner_lookup(&end, &owner);
 	if (rc != -ENOENT && (rc != 0 || owner.inode))
 		return false;

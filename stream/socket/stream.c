@@ -49,6 +49,8 @@ static struct rsk_stream *stream_alloc(void)
 	CLEAR(s, fds, link);
 	/* These may be set before it is attached. */
 	s->qos = (struct rsk_qos){ 0 };
+	memset(&s->syn, 0, sizeof(s->syn));
+	s->apart = false;
 	s->qos_priority = 0;
 	return s;
 }

@@ -26,6 +26,7 @@
 #include "policy.h"
 #include "rx.h"
 #include "stats.h"
+#include "syn.h"
 #include "tx.h"
 
 enum rsk_phase {
@@ -209,6 +210,7 @@ struct rsk_stream {
 			uint64_t nonce;
 			int fd;	     /* the peer's fd, as it posted it */
 			bool remote; /* @nonce names a link to another host */
+			bool by_syn; /* rsockd has found it by its first segment */
 		} found;
 		/* What rsockd said of a stream in peer lookup. */
 		struct {
@@ -294,6 +296,17 @@ struct rsk_stream {
 	/* The pairing lock. */
 	struct rsk_qos qos; /* as rsockd has told */
 	int qos_priority;   /* SO_PRIORITY as it has left it; another value is the program's */
+	/*
+	 * The first segment: syn.h. The times around connect() are set by it, the rest under the
+	 * pairing lock.
+	 */
+	struct {
+		uint64_t began_ns, ended_ns;
+		bool looked;
+		struct rsk_syn is;
+	} syn;
+	/* Its ends are in two network namespaces: no kernel interface shows both. Before PAIRED. */
+	bool apart;
 };
 
 /*

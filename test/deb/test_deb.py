@@ -266,7 +266,8 @@ def check_daemon():
     demand("nologin" in in_root("getent", "passwd", "rsockd"), "the user rsockd")
     demand(in_root("getent", "group", "rsock").strip().endswith(":"), "the group rsock, empty")
     in_root("rsockd", "--test", "--config", "/etc/rsock/rsockd.conf")
-    in_root("install", "-d", "-o", "rsockd", "-g", "rsockd", "/run/rsockd", "/var/lib/rsockd")
+    in_root("install", "-d", "-o", "rsockd", "-g", "rsockd", "/run/rsockd", "/run/rsock",
+            "/var/lib/rsockd")
     ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     ready.bind(str(ROOT / "run/notify"))
     ready.settimeout(DEADLINE_S)

@@ -9,7 +9,7 @@ from guest import ROOT
 from lib.harness import Failure
 from rdmalab import SCALE, lab
 
-LOCAL = "/run/rsockd/local.sock"  # where librsock looks for it
+LOCAL = "/run/rsock/local.sock"  # where librsock looks for it
 IOS = ("block", "poll", "epoll", "edge")
 # env of a pair whose rail must not break: a guest may stall for longer than a rail normally stands
 FIRM = {"RSK_VERBS_ACK_TIMEOUT": 17}
@@ -30,7 +30,7 @@ def configuration(guest, **changed):
 
 def serve(guest, **changed):
     """Starts rsockd in a guest."""
-    guest.sh("mkdir -p /run/rsockd")
+    guest.sh("mkdir -p /run/rsock")
     return guest.rsockd(configuration(guest, **changed))
 
 

@@ -86,7 +86,7 @@ def ready(t):
     if "ra" not in guest.sh("ls /sys/class/infiniband 2>/dev/null || true").split():
         guest.two_devices()
         guest.sh(ADDRESSES)
-    guest.sh("mkdir -p /run/rsockd")
+    guest.sh("mkdir -p /run/rsock")
     guest.rsockd(configuration())
     return guest
 

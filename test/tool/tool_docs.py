@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 
+import yaml
+
 from lib.harness import case, main
 from tool import ask, says
 
@@ -31,6 +33,39 @@ def complete(words):
                            text=True, timeout=20,
                            check=True)
     return set(shown.stdout.split())
+
+
+def mounts(document):
+    """{path in the container: path on the host} of each container."""
+    if "services" in document:
+        return [dict(reversed(volume.split(":")[:2]) for volume in service["volumes"])
+                for service in document["services"].values()]
+    hosts = {volume["name"]: volume["hostPath"]["path"] for volume in document["spec"]["volumes"]}
+    return [{mount["mountPath"]: hosts[mount["name"]] for mount in container["volumeMounts"]}
+            for container in document["spec"]["containers"]]
+
+
+def preloads(document):
+    if "services" in document:
+        return [service["environment"]["LD_PRELOAD"] for service in document["services"].values()]
+    return [{one["name"]: one["value"] for one in container["env"]}["LD_PRELOAD"]
+            for container in document["spec"]["containers"]]
+
+
+@case(60)
+def containers(t):
+    """The examples for containers mount what the library looks for."""
+    with open(f"{ROOT}/include/rsock/local.h", encoding="utf-8") as file:
+        path = re.search(r'#define RSK_LOCAL_PATH "(.*)"', file.read())[1]
+    with open(f"{ROOT}/docs/containers.md", encoding="utf-8") as file:
+        examples = re.findall(r"```yaml\n(.*?)```", file.read(), re.S)
+    t.equal(len(examples), 2, "examples")
+    for text in examples:
+        document = yaml.safe_load(text)
+        for mounted, preload in zip(mounts(document), preloads(document), strict=True):
+            t.equal(mounted[os.path.dirname(path)], os.path.dirname(path), "the socket's directory")
+            t.check(os.path.basename(mounted[preload]) == "librsock.so",
+                    f"what is preloaded: {mounted}")
 
 
 @case(60)

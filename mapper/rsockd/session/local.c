@@ -53,6 +53,8 @@ static void bye(struct rsk_local *l, struct rsk_local_process *p)
 {
 	rsk_local_lookup_over(p);
 	rsk_rendezvous_table_gone(&l->rendezvous, p->number);
+	rsk_syn_ends_gone(&l->syn_ends, p->number);
+	l->elsewhere -= p->elsewhere;
 	rsk_local_rails_gone(l, p);
 	rsk_port_tables_gone(&l->port_tables, p);
 	rsk_listener_watches_gone(&l->listener_watches, p->number);
@@ -352,6 +354,7 @@ int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rs
 					      .carried = stream_carried,
 					      .ctx = maps->agent->pma } };
 	l->netns = own_netns();
+	rsk_local_apart_open(l);
 	rsk_numa_read(RSK_NUMA_NODES, &l->numa);
 	rsk_local_rails_open(l);
 	rsk_port_tables_open(&l->port_tables, l->agent->pma);
@@ -407,6 +410,7 @@ void rsk_local_close(struct rsk_local *l)
 	if (l->first >= 0)
 		close(l->first);
 	rsk_rendezvous_table_fini(&l->rendezvous);
+	rsk_syn_ends_fini(&l->syn_ends);
 	rsk_listener_watches_close(&l->listener_watches);
 	rsk_listeners_fini(&l->listeners);
 	rsk_streams_fini(&l->streams);

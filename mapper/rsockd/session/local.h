@@ -18,6 +18,7 @@
 #include "listener_watches.h"
 #include "listeners.h"
 #include "rendezvous_table.h"
+#include "syn_ends.h"
 #include "pm_msg.h"
 #include "sessions.h"
 #include "streams.h"
@@ -42,6 +43,7 @@ struct rsk_local_told;
 	X(vouched, "pairs of ends that were introduced to each other")                             \
 	X(not_allowed, "pairs of ends of different users that no vouch entry names")               \
 	X(asks, "requests to resolve a service before connect()")                                  \
+	X(apart, "of the introduced pairs, those whose ends are in two network namespaces")        \
 	X(remote, "lookups of connections to another host")                                        \
 	X(links, "streams that began to use a mapping")                                            \
 	X(links_again, "of these, streams that used it before this rsockd started")                \
@@ -79,6 +81,9 @@ struct rsk_local {
 	uint64_t netns;	   /* SO_NETNS_COOKIE of this daemon; 0: unknown */
 	struct rsk_numa numa; /* the processors of this host */
 	struct rsk_rendezvous_table rendezvous;
+	bool apart;			       /* ends in other network namespaces are looked for */
+	struct rsk_syn_ends syn_ends;	       /* those that wait */
+	size_t elsewhere;		       /* processes in other network namespaces */
 	struct rsk_local_question *of_streams; /* hash table of open questions, by SO_COOKIE */
 	struct rsk_listeners listeners;
 	struct rsk_listener_watches listener_watches;

@@ -28,6 +28,7 @@ struct rsk_local_user {
 	int64_t left_ns; /* time in ns that messages of its processes may still take up */
 	struct rsk_local_process *put_off; /* list: processes that are not read from for now */
 	struct rsk_link_refusals refusals; /* of links that its processes wanted to make */
+	uint64_t claims_ns;		   /* local_apart.c: the time up to which claims are used */
 	UT_hash_handle hh;
 };
 
@@ -50,6 +51,7 @@ struct rsk_local_process {
 	uint16_t rail; /* port at which it accepts rails; 0: none */
 	/* it will accept rails once one of its streams needs a link to another host */
 	bool able;
+	bool elsewhere; /* it has shown an end in another network namespace than ours */
 	struct rsk_port_tables_one *port_table; /* NULL: none */
 	uint32_t holder;			/* its number in the port table */
 	UT_hash_handle hh;
@@ -161,6 +163,21 @@ void rsk_local_rails_close(struct rsk_local *l);
  */
 void rsk_local_qos(struct rsk_local *l, struct rsk_local_process *p, uint64_t link);
 void rsk_local_qos_sweep(struct rsk_local *l);
+
+/* local_rendezvous.c: whether the operator allows it; whether both were told. */
+bool rsk_local_may_rendezvous(const struct rsk_local *l, uint32_t uid, uint32_t other,
+			      uint16_t service);
+bool rsk_local_introduce(struct rsk_local *l, const struct rsk_rendezvous_table_end *a,
+			 const struct rsk_rendezvous_table_end *b);
+
+/*
+ * local_apart.c: finds out whether ends in other network namespaces can be looked for safely. Looks
+ * for the other end by the first segment of a checked LOOKUP: true if the process was told.
+ */
+void rsk_local_apart_open(struct rsk_local *l);
+bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
+			    const struct rsk_local_msg *m,
+			    const struct rsk_rendezvous_table_end *end);
 
 /* local_rendezvous.c: a checked LOOKUP. */
 void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,

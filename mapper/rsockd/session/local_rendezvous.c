@@ -32,7 +32,8 @@ static bool tell_of_rendezvous(struct rsk_local *l, const struct rsk_rendezvous_
 {
 	const struct rsk_local_process *other = rsk_local_process(l, peer->process);
 	struct rsk_local_msg m = { .type = RSK_LOCAL_RENDEZVOUS,
-				   .flags = end->connecting ? RSK_LOCAL_CONNECTING : 0,
+				   .flags = (end->connecting ? RSK_LOCAL_CONNECTING : 0) |
+					    (end->by_syn ? RSK_LOCAL_BY_SYN : 0),
 				   .tuple = end->tuple,
 				   .cookie = end->cookie,
 				   .fd = end->fd,
@@ -75,13 +76,19 @@ static void introduce(struct rsk_local *l, const struct rsk_rendezvous_table_end
 		      const struct rsk_rendezvous_table_end *b)
 {
 	const struct rsk_rendezvous_table_end *first = a->connecting ? a : b;
-	const struct rsk_rendezvous_table_end *second = a->connecting ? b : a;
 	struct rsk_rendezvous_table_end other;
 
-	if (tell_both(l, first, second))
-		l->count.vouched++;
-	else
+	if (!rsk_local_introduce(l, a, b))
 		rsk_rendezvous_table_lookup(&l->rendezvous, first, rsk_clock_ns(), &other);
+}
+
+bool rsk_local_introduce(struct rsk_local *l, const struct rsk_rendezvous_table_end *a,
+			 const struct rsk_rendezvous_table_end *b)
+{
+	bool told = tell_both(l, a->connecting ? a : b, a->connecting ? b : a);
+
+	l->count.vouched += told;
+	return told;
 }
 
 static bool names(const struct rsk_conf_vouch *v, uint32_t uid)
@@ -93,9 +100,11 @@ static bool names(const struct rsk_conf_vouch *v, uint32_t uid)
 }
 
 /* Streams of two users pass through memory that both can write; so the operator has to allow it. */
-static bool may_rendezvous(const struct rsk_conf_daemon *settings, uint32_t uid, uint32_t other,
-			   uint16_t service)
+bool rsk_local_may_rendezvous(const struct rsk_local *l, uint32_t uid, uint32_t other,
+			      uint16_t service)
 {
+	const struct rsk_conf_daemon *settings = l->settings;
+
 	if (rsk_user_same(uid, other))
 		return true;
 	for (size_t i = 0; i < settings->n_vouch; i++) {
@@ -116,7 +125,7 @@ static void lookup_here(struct rsk_local *l, struct rsk_local_process *p,
 	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
 	struct rsk_rendezvous_table_end other;
 
-	if (!may_rendezvous(l->settings, p->uid, theirs->uid, service)) {
+	if (!rsk_local_may_rendezvous(l, p->uid, theirs->uid, service)) {
 		l->count.not_allowed++;
 		rsk_local_answer(l, p, end, RSK_REASON_OTHER_USER);
 		return;
@@ -201,7 +210,7 @@ static void lookup_dry(struct rsk_local *l, struct rsk_local_process *p,
 
 	rsk_local_answer(l, p, end,
 			 !here ? RSK_REASON_REMOTE :
-			 may_rendezvous(l->settings, p->uid, theirs->uid, service) ?
+			 rsk_local_may_rendezvous(l, p->uid, theirs->uid, service) ?
 				 RSK_REASON_DIRECT :
 				 RSK_REASON_OTHER_USER);
 }
@@ -223,6 +232,13 @@ void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 
 	l->count.lookups++;
 	why = rsk_local_proof(l, p, m);
+	if (why == RSK_REASON_OTHER_NETNS && !p->elsewhere) {
+		p->elsewhere = true;
+		l->elsewhere++;
+	}
+	if (why == RSK_REASON_OTHER_NETNS && !(m->flags & RSK_LOCAL_DRY) &&
+	    rsk_local_lookup_apart(l, p, m, &end))
+		return;
 	if (why != RSK_REASON_DIRECT) {
 		if (why != RSK_REASON_CLOSED) /* closed meanwhile: no answer is needed */
 			rsk_local_answer(l, p, &end, why);
@@ -233,6 +249,11 @@ void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 		lookup_dry(l, p, &end, rc, &theirs);
 	else if (rc == 0 && !no_shm(l, &end, theirs.cookie))
 		lookup_here(l, p, &end, &theirs);
+	else if (rc == -ENOENT && rsk_local_lookup_apart(l, p, m, &end))
+		return;
+	/* Without a device it cannot be on another host; it may be in another namespace of this. */
+	else if (rc == -ENOENT && l->elsewhere && l->apart && !p->able && !p->rail)
+		rsk_local_answer(l, p, &end, RSK_REASON_OTHER_NETNS);
 	else if (rc == 0 || rc == -ENOENT)
 		lookup_there(l, p, &end);
 }

@@ -1,0 +1,320 @@
+#!/usr/bin/python3
+"""Programs in network namespaces of their own, as containers are, and one rsockd on the host whose
+socket they see: streams between them, with addresses translated and not, are brought together by
+the time stamp of their first segment; nobody else is.
+"""
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import local
+from lib.harness import case, main
+from net_liars import stat_reason
+from net_local import ALICE, BOB, MALLORY, host_with, stays_tcp, until_direct
+from netlab import Host, ip
+
+PORT, PUBLISHED = 7000, 8080
+OTHER = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork"]  # network: each box's own
+TCP_TIMESTAMP = 24
+
+
+# Two connections: what the program sees of the saved segments before and after its exchange.
+SAVED = """
+import socket, sys
+l = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+if sys.argv[2] == "own":
+    l.setsockopt(6, 27, 1)
+for _ in range(2):
+    c = l.accept()[0]
+    print(l.getsockopt(6, 27), len(c.getsockopt(6, 28, 500)))
+    while data := c.recv(64):
+        c.sendall(data)
+    print(len(c.getsockopt(6, 28, 500)), flush=True)
+"""
+
+ECHOED = """
+import socket, sys, time
+for _ in range(2):
+    while True:
+        try:
+            c = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    for i in range(400):
+        c.sendall(b"x" * 64)
+        c.recv(64, socket.MSG_WAITALL)
+    c.close()
+"""
+
+
+class Box(Host):
+    """A container on the host: its own network, with a veth pair to the host, which routes."""
+
+    def __init__(self, host, number):
+        super().__init__(host.lab, host.number)
+        self.host = host
+        self.ns = host.lab.make_namespace(f"b{number}")
+        self.local, self.control = host.local, host.control
+        self.daemon, self.config = host.daemon, host.config
+        self.ip, outside = f"10.66.{number}.2", f"10.66.{number}.1"
+        ip("-n", host.ns, "link", "add", f"box{number}", "type", "veth", "peer", "name", "eth0",
+           "netns", self.ns)
+        for ns, device, address in ((host.ns, f"box{number}", outside), (self.ns, "eth0", self.ip)):
+            ip("-n", ns, "address", "add", f"{address}/24", "dev", device)
+            ip("-n", ns, "link", "set", device, "up")
+        ip("-n", self.ns, "route", "add", "default", "via", outside)
+
+
+def boxes(t, n=2, **config):
+    """The host with rsockd, and so many boxes."""
+    host = host_with(t, **{"weak-time-stamps": "yes", **config})
+    subprocess.run(["ip", "netns", "exec", host.ns, "sh", "-c",
+                    "echo 1 >/proc/sys/net/ipv4/ip_forward"], check=True)
+    return host, [Box(host, number) for number in range(1, n + 1)]
+
+
+def nft(host, *rules):
+    subprocess.run(["ip", "netns", "exec", host.ns, "nft", "-f", "-"], check=True, text=True,
+                   input="table ip nat {\n"
+                         "chain pre { type nat hook prerouting priority dstnat; }\n"
+                         "chain out { type nat hook output priority -100; }\n"
+                         "chain post { type nat hook postrouting priority srcnat; }\n}\n"
+                         + "\n".join(f"add rule ip nat {rule}" for rule in rules))
+
+
+def pair(server, client, port=None, to=None, user=ALICE, other=None, **options):
+    server = server.peer(user=user, **options).listen(PORT)
+    client = client.peer(user=user if other is None else other, **options)
+    client.connect(server, n=4, port=port, to=to) if port is None else connect(
+        client, server, to, port)
+    return server, client
+
+
+def connect(client, server, to, port, n=4):
+    """By another port than the server's."""
+    return client.both(server, {"do": "connect", "group": "s", "to": [to, port], "n": n},
+                       {"do": "accept", "of": f"l{PORT}", "group": "s", "n": n})
+
+
+def works(t, host, server, client, apart=True):
+    until_direct(t, host, client, server, 8)
+    client.exchange(server, 30 << 20)
+    client.ping(server, rounds=200, seed=3)
+    t.equal(host.streams("direct", "direct"), 8, "ends that are direct")
+    t.equal(host.figure("local_apart_total"), 4 if apart else 0, "found by their first segments")
+
+
+@case(timeout=90)
+def two_boxes(t):
+    host, (a, b) = boxes(t)
+    works(t, host, *pair(a, b))
+
+
+@case(timeout=90)
+def in_other_namespaces_too(t):
+    """Their own mounts, host name, processes and shared memory."""
+    host, (a, b) = boxes(t)
+    works(t, host, *pair(a, b, user=None, within=OTHER))
+
+
+@case(timeout=90)
+def a_box_and_the_host(t):
+    host, (a,) = boxes(t, 1)
+    works(t, host, *pair(a, host))
+
+
+@case(timeout=90)
+def the_host_and_a_box(t):
+    host, (a,) = boxes(t, 1)
+    server = host.peer(user=ALICE).listen(PORT)
+    client = a.peer(user=ALICE)
+    client.connect(server, n=4, to="10.66.1.1")
+    works(t, host, server, client)
+
+
+@case(timeout=90)
+def within_one_box(t):
+    """One network namespace, which is not rsockd's: the kernel shows both ends there."""
+    host, (a,) = boxes(t, 1)
+    works(t, host, *pair(a, a), apart=False)
+
+
+@case(timeout=90)
+def a_published_port(t):
+    """The destination is translated, address and port."""
+    host, (a, b) = boxes(t)
+    nft(host, f"pre tcp dport {PUBLISHED} dnat to {a.ip}:{PORT}")
+    works(t, host, *pair(a, b, port=PUBLISHED, to="10.66.2.1"))
+
+
+@case(timeout=90)
+def a_service_address(t):
+    """Both addresses are translated, as kube-proxy does it; the client's port is left."""
+    host, (a, b) = boxes(t)
+    nft(host, f"pre ip daddr 10.96.0.1 tcp dport {PUBLISHED} dnat to {a.ip}:{PORT}",
+        "post masquerade")
+    works(t, host, *pair(a, b, port=PUBLISHED, to="10.96.0.1"))
+
+
+@case(timeout=90)
+def from_the_host_by_a_published_port(t):
+    host, (a,) = boxes(t, 1)
+    nft(host, f"out ip daddr 10.66.1.1 tcp dport {PUBLISHED} dnat to {a.ip}:{PORT}",
+        "post masquerade")
+    works(t, host, *pair(a, host, port=PUBLISHED, to="10.66.1.1"))
+
+
+@case(timeout=90)
+def another_client_port(t):
+    """Which is no longer enough to be sure."""
+    host, (a, b) = boxes(t)
+    nft(host, "post ip protocol tcp masquerade to :1024-65535 random")
+    server, client = pair(a, b)
+    stays_tcp(t, host, client, server, 8)
+    client.exchange(server, 5 << 20)
+    t.equal(host.figure("local_apart_total"), 0, "found by their first segments")
+
+
+@case(timeout=90)
+def other_users(t):
+    """Users as seen from outside: those that no vouch entry names stay apart."""
+    host, (a, b) = boxes(t, vouch=[{"users": [str(ALICE), str(BOB)]}])
+    server, client = pair(a, b, other=MALLORY)
+    stays_tcp(t, host, client, server, 8)
+    t.until(lambda: host.figure("local_not_allowed_total") >= 4, 20, "the pairs to be refused")
+    bob = b.peer(user=BOB)
+    bob.connect(server, "allowed", n=1)
+    until_direct(t, host, bob, server, 2, "allowed")
+    t.equal(host.figure("local_apart_total"), 1, "found by their first segments")
+
+
+@case(timeout=90)
+def a_server_that_is_killed(t):
+    """As between two boxes by kernel TCP: with all read, and with bytes that the server has not
+    read.
+    """
+    host, (a, b) = boxes(t)
+    shown = {False: [], True: []}
+    for number, (preload, unread) in enumerate([(False, 0), (True, 0), (False, 1000),
+                                                (True, 1000)]):
+        server = a.peer(user=ALICE, preload=preload).listen(PORT + number)
+        client = b.peer(user=ALICE, preload=preload)
+        client.connect(server)
+        if preload:
+            until_direct(t, host, client, server, 2)
+        server.do("send", group="s", size=50_000)
+        if unread:
+            client.do("send", group="s", size=unread)
+            time.sleep(0.1)
+        t.kill(server.proc)
+        shown[preload].append(client.do("end", group="s")["shown"])
+        t.kill(client.proc)
+        t.until(lambda: host.streams() == 0, 20, "its processes to be gone")
+    t.equal(shown[True], shown[False], "how it ended, preloaded and plain")
+
+
+@case(timeout=90)
+def a_program_that_uses_saved_segments(t):
+    """What the library has the kernel keep, no program sees; one that asks for it has it."""
+    _host, (a, b) = boxes(t)
+    for port, own in ((7101, "none"), (7103, "own")):
+        seen = []
+        for preload in (False, True):
+            server = a.run(["/usr/bin/python3", "-c", SAVED, port + preload, own], preload=preload,
+                           env={"RSOCK_DAEMON": a.local}, name="saved", stdout="pipe")
+            client = b.run(["/usr/bin/python3", "-c", ECHOED, a.ip, port + preload],
+                           preload=preload, env={"RSOCK_DAEMON": a.local}, name="echoed")
+            t.wait(client)
+            seen.append(server.stdout.read().split())
+            t.wait(server)
+        t.equal(seen[1], seen[0], f"preloaded and plain, {own}")
+
+
+# ---- who is no end of it ----
+
+class Claims:
+    """A process in a box that claims ends to rsockd."""
+
+    def __init__(self, box, uid=ALICE):
+        self.client = local.Client(box.local, uid)
+        self.cookie = 1 << 40
+
+    def claim(self, connecting, stamp, ports, n=1):
+        self.cookie += 1
+        self.client.say(
+            local.LOOKUP, netns=12345, local=socket.inet_aton("10.66.9.2"),
+            peer=socket.inet_aton("10.66.1.2"), local_port=ports[0], peer_port=ports[1],
+            family=socket.AF_INET, cookie=self.cookie, fd=5, link=n << 32 | stamp & 0xFFFFFFFF,
+            flags=local.BY_SYN | (local.CONNECTING if connecting else 0))
+
+    def heard(self):
+        said, fds = self.client.hear()
+        for fd in fds:
+            socket.close(fd)
+        return said
+
+
+def stamp_of(connection, began):
+    """Of a connecting socket: the time stamp of its first segment, as the library finds it."""
+    clock = connection.getsockopt(6, TCP_TIMESTAMP)
+    return clock - (time.monotonic_ns() // 1_000_000 - began // 1_000_000)
+
+
+def answered(t, server, near):
+    server.tell("pong", group="s", rounds=40)
+    for k in range(40):
+        near.sendall(struct.pack("<IQ", 8, k))
+        t.equal(near.recv(8, socket.MSG_WAITALL), struct.pack("<Q", k), "the answer")
+    server.hear()
+
+
+@case(timeout=90)
+def guesses(t):
+    """An end waits for its other end, whose program has no library. Others claim to be that: with
+    its port and all stamps but the right one, with the right stamp and other ports, with too many
+    stamps at once, and as another user.
+    """
+    host, (a,) = boxes(t, 1)
+    server = a.peer(user=ALICE).listen(PORT)
+    with host.inside():
+        server.tell("accept", of=f"l{PORT}", group="s", n=1)
+        began = time.monotonic_ns()
+        near = socket.create_connection((a.ip, PORT))
+    server.hear()
+    answered(t, server, near)
+    right, port = stamp_of(near, began), near.getsockname()[1]
+    mallory, alice = Claims(a, MALLORY), Claims(a)
+    for k in range(60):
+        alice.claim(True, right + 1000 + k * 61, (port, PORT))
+        t.equal(stat_reason(t, alice.heard()), "other-netns", "a wrong stamp")
+    for n in (65, 1 << 31, 0xFFFFFFFF):
+        alice.claim(True, right - 2, (port, PORT), n)
+        t.equal(stat_reason(t, alice.heard()), "other-netns", "too many at once")
+    alice.claim(True, right, (port + 1, PORT), 5)
+    t.equal(stat_reason(t, alice.heard()), "other-netns", "another port")
+    mallory.claim(True, right - 2, (port, PORT), 5)
+    t.equal(stat_reason(t, mallory.heard()), "other-user", "another user")
+    alice.claim(False, right, (PORT, port))
+    t.equal(stat_reason(t, alice.heard()), "other-netns", "the same end")
+    t.equal(host.figure("local_apart_total"), 0, "brought together")
+    # The connection goes on, and its real client is the only one that it hears.
+    answered(t, server, near)
+
+
+@case(timeout=90)
+def claims_without_end(t):
+    """A user's processes have a hundred claims a second; others' streams are brought together."""
+    host, (a, b) = boxes(t)
+    mallory = [Claims(a, MALLORY) for _ in range(4)]
+    for k in range(400):
+        for one in mallory:
+            one.claim(bool(k & 1), k * 7919, (1024 + k, PORT))
+            one.heard()
+    works(t, host, *pair(a, b))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
