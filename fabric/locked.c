@@ -125,7 +125,12 @@ static int load(const void *record, uint32_t holders, uint32_t me, uint32_t who,
 {
 	int rc = look(record, holders, me, who, v);
 
-	/* The owner of a slot has gone on to its next one, which shows in the word. */
+	/*
+	 * The owner of a slot has gone on to its next one, which shows in the word. The fence keeps
+	 * this load behind the relaxed loads of the slot (stage() in shm_locked.c has the other
+	 * half): otherwise the word might be the old one, and the record would seem corrupt.
+	 */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (rc < 0 && __atomic_load_n((const uint64_t *)record, __ATOMIC_ACQUIRE) != v->word)
 		return -EAGAIN;
 	return rc;

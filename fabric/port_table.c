@@ -205,14 +205,16 @@ static void no_more(struct rsk_port_table *b, uint32_t port)
 
 /*
  * A process may be using the record, if another port had that place: there is no record meanwhile
- * (lock word 0).
+ * (lock word 0). The fence orders that word before the content: a process that reads some of the
+ * content finds 0 when it reads the word again. A release store would not order what is after it.
  */
 static void make_record(uint8_t *at, const uint64_t limit[static RSK_RESERVE_MEASURES])
 {
 	uint64_t fresh[RECORD_BYTES / sizeof(uint64_t)], *to = (uint64_t *)(void *)at;
 
 	rsk_locked_init(fresh, RSK_PORT_TABLE_HOLDERS, limit);
-	__atomic_store_n(to, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(to, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	for (size_t i = 1; i < sizeof(fresh) / sizeof(fresh[0]); i++)
 		__atomic_store_n(to + i, fresh[i], __ATOMIC_RELAXED);
 	__atomic_store_n(to, fresh[0], __ATOMIC_RELEASE);

@@ -17,7 +17,12 @@ static void pause_cpu(void)
 #endif
 }
 
-/* Writes the content to an own slot, which is not read until the lock word names it. */
+/*
+ * Writes the content to an own slot, which is not read until the lock word names it. The word named
+ * it until this holder's last commit: the fence orders the store of that commit before the stores
+ * here, so that whoever reads some of these finds another word afterwards (load() in locked.c). An
+ * acquire and release alone does not: it keeps no later store behind its own.
+ */
 static void stage(void *record, const struct rsk_locked_next *next)
 {
 	uint64_t *to = (uint64_t *)record +
@@ -25,6 +30,7 @@ static void stage(void *record, const struct rsk_locked_next *next)
 	uint64_t words[sizeof(next->content) / sizeof(uint64_t)];
 
 	memcpy(words, &next->content, sizeof(words));
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		__atomic_store_n(to + i, words[i], __ATOMIC_RELAXED);
 }
