@@ -14,6 +14,7 @@
  * This applies only to level-triggered registrations, since an edge is known by the bit, and to
  * streams that are registered once: others need the bit.
  */
+#include "cpu.h"
 #include "epollset.h"
 #include "rdma.h"
 #include "spin.h"
@@ -63,6 +64,14 @@ static void drain_word(const struct rsk_epoll *e, const struct rsk_link *l, uint
 {
 	uint64_t bits = atomic_exchange(&rsk_seg_own_head(&l->seg)->ready[w], 0);
 
+	/*
+	 * A sender that finds its bit set does not set it again (mark_ready()): it put its slot,
+	 * executed a full fence, and loaded this word. If that was before the exchange, its slot is
+	 * seen by what reads the rings after this fence, the other half of the pair. Without it a
+	 * load of the ring might come before the store of the exchange, the sender's load between
+	 * the two, and the slot would be in no map.
+	 */
+	rsk_fence_after_rmw();
 	for (; bits; bits &= bits - 1) {
 		const struct rsk_stream *s =
 			rsk_link_stream(l, w * 64 + (uint32_t)__builtin_ctzll(bits));
