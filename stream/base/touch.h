@@ -106,8 +106,10 @@ static inline bool rsk_touch_never(const void *p)
 {
 #if defined(__x86_64__)
 	return (intptr_t)p < 0;
+#elif defined(__aarch64__)
+	return (uintptr_t)p >> 55 & 1; /* the bits above that one may be a tag */
 #else
-	(void)p; /* the upper bits may be a tag */
+	(void)p;
 	return false;
 #endif
 }
