@@ -18,6 +18,10 @@
 extern ssize_t __read(int fd, void *buf, size_t len);
 extern ssize_t __write(int fd, const void *buf, size_t len);
 extern ssize_t __send(int fd, const void *buf, size_t len, int flags);
+#if defined(__aarch64__)
+/* There libc has it for old programs only: the linker finds it by its version. */
+__asm__(".symver __send, __send@GLIBC_2.17");
+#endif
 extern ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
 extern ssize_t __recv_chk(int fd, void *buf, size_t len, size_t room, int flags);
 extern ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t room, int flags,

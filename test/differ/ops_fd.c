@@ -186,7 +186,11 @@ void op_dup(struct op *op)
 		to = (int)syscall(SYS_dup, fd);
 		break;
 	case 6:
+#ifdef SYS_dup2 /* not on aarch64 */
 		to = (int)syscall(SYS_dup2, fd, 100 + (int)op->arg[1] % 64);
+#else
+		to = (int)syscall(SYS_dup3, fd, 100 + (int)op->arg[1] % 64, 0);
+#endif
 		break;
 	case 7:
 		to = (int)syscall(SYS_fcntl, fd, F_DUPFD, 30);

@@ -30,7 +30,11 @@ static int poll_once(long form, struct pollfd *p, nfds_t n, int timeout)
 	case 2:
 		return __poll_chk(p, n, timeout, MOST * sizeof(*p));
 	case 3:
+#ifdef SYS_poll /* not on aarch64 */
 		return (int)syscall(SYS_poll, p, n, timeout);
+#else
+		return (int)syscall(SYS_ppoll, p, n, timeout < 0 ? NULL : &ts, NULL, 0);
+#endif
 	default:
 		return poll(p, n, timeout);
 	}

@@ -124,13 +124,24 @@ Test(symbols, table_has_no_name_twice)
 			cr_expect_str_neq(table[i], table[j]);
 }
 
+/*
+ * A name that libc has for old programs only is found by its version: the first one that libc has
+ * had on this processor.
+ */
+#if defined(__aarch64__)
+#define FIRST_VERSION "GLIBC_2.17"
+#else
+#define FIRST_VERSION "GLIBC_2.2.5"
+#endif
+
 Test(symbols, libc_has_every_name)
 {
 	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
 
 	cr_assert_not_null(libc);
 	for (size_t i = 0; i < TABLE_ROWS; i++)
-		cr_expect(dlsym(libc, table[i]) != NULL, "libc does not know %s", table[i]);
+		cr_expect(dlsym(libc, table[i]) || dlvsym(libc, table[i], FIRST_VERSION),
+			  "libc does not know %s", table[i]);
 }
 
 /* ---- documentation ---- */
