@@ -10,7 +10,7 @@ export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 	bench-rdma-cost bench-rdma-counts bench-rdma-failover bench-mechanisms \
 	check format model fuzz fuzz-long \
 	differ differ-long soak soak-long test-all chaos-long mutants guard sanitize deb \
-	test-deb clean
+	test-deb arm64 clean
 
 deps:
 	@scripts/install-deps.sh
@@ -156,6 +156,10 @@ deb: deps
 # lintian, then installed, run and purged in a root of their own; as root, some minutes
 test-deb: deb
 	@python3 -B test/deb/test_deb.py
+
+# all parts for arm64; its unit tests and app cases, by qemu-aarch64; as root
+arm64:
+	@scripts/arm64.sh
 
 clean:
 	rm -rf build

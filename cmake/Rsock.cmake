@@ -270,11 +270,18 @@ function(rsk_unit_test name)
 	target_link_libraries(unit_${name} PRIVATE criterion)
 	# Criterion calls a run without a test a success, mentions skipped tests only when it is
 	# verbose, and ignores an assertion that fails in a test's .fini.
-	add_test(NAME unit_${name} COMMAND unit_${name} --color=never --verbose)
+	# RSK_UNIT_LEFT_OUT_<name>: a pattern of tests that cannot run (scripts/arm64.sh).
+	set(fails "Tested: 0 " "\\[SKIP\\]" ": Assertion [Ff]ailed")
+	set(filter "")
+	if(RSK_UNIT_LEFT_OUT_${name})
+		list(REMOVE_AT fails 1)
+		set(filter "--filter=!(${RSK_UNIT_LEFT_OUT_${name}})")
+	endif()
+	add_test(NAME unit_${name} COMMAND unit_${name} --color=never --verbose ${filter})
 	set_tests_properties(unit_${name} PROPERTIES LABELS "unit;${arg_LABELS}"
 		TIMEOUT ${arg_TIMEOUT}
 		COST ${arg_TIMEOUT} # when several run at once, the longest begin first
-		FAIL_REGULAR_EXPRESSION "Tested: 0 ;\\[SKIP\\];: Assertion [Ff]ailed"
+		FAIL_REGULAR_EXPRESSION "${fails}"
 		ENVIRONMENT "${RSK_TEST_ENV}")
 endfunction()
 
