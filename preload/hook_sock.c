@@ -101,7 +101,8 @@ static rsk_noinline int rsk_connect(int fd, const struct sockaddr *sa, socklen_t
 int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	const struct sockaddr *sa = addr.__sockaddr__;
-	uint64_t began_ns = rsk_now_ns();
+	bool timed = atomic_load_explicit(&rsk_syn_wanted, memory_order_relaxed);
+	uint64_t began_ns = rsk_unlikely(timed) ? rsk_now_ns() : 0;
 	int saved = errno, ret;
 
 	/* AF_UNSPEC dissolves the connection; a later one is another stream. */
@@ -121,7 +122,8 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	if ((ret == 0 || errno == EINPROGRESS || errno == EINTR) && rsk_live()) {
 		int err = errno;
 
-		rsk_fd_connected(fd, sa, len, began_ns);
+		/* Others complete what an earlier call has begun, or all of it at once. */
+		rsk_fd_connected(fd, sa, len, began_ns, ret < 0 && err == EINPROGRESS);
 		if (rsk_unlikely(fd <= STDERR_FILENO))
 			rsk_fd_fall_back(fd, RSK_REASON_STDIO);
 		errno = ret == 0 ? saved : err;
@@ -186,9 +188,9 @@ static rsk_noinline int rsk_known_setsockopt(int fd, int level, int name, const 
 #undef X
 	if (ret < 0)
 		return (int)rsk_result(ret);
-	if (level == SOL_TCP && name == TCP_SAVE_SYN)
-		rsk_syn_is_the_programs();
 	ret = rsk_real.setsockopt(fd, level, name, val, len);
+	if (ret == 0 && level == SOL_TCP && name == TCP_SAVE_SYN)
+		rsk_syn_is_the_programs();
 	if (ret == 0 && level == SOL_TCP && name == TCP_INQ && *(const int *)val)
 		rsk_left_ask();
 	if (ret == 0 && level == SOL_SOCKET && name == SO_RCVLOWAT && rsk_known(fd))
@@ -255,8 +257,8 @@ static int rsk_hide_syn(int fd, int name, void *val, socklen_t *len)
 	}
 	/* Reading it would take it. The same errors, then: nothing was saved. */
 	ret = rsk_real.getsockopt(fd, SOL_TCP, TCP_SAVE_SYN, &is, &n);
-	if (ret < 0 || !rsk_writable(len))
-		return ret < 0 ? ret : rsk_real.getsockopt(fd, SOL_TCP, name, val, NULL);
+	if (ret < 0 || !rsk_writable(len) || (int)*len < 0)
+		return ret < 0 ? ret : rsk_real.getsockopt(fd, SOL_TCP, name, val, len);
 	*len = 0;
 	return 0;
 }

@@ -145,6 +145,8 @@ _Static_assert(sizeof(struct rsk_local_msg) == 160, "no hidden padding");
 
 #define RSK_LOCAL_FIRST_CONTACT_SUFFIX ".first"
 #define RSK_LOCAL_FIRST_CONTACT_MOST 128u
+/* LOOKUP may be BY_SYN: ends in other network namespaces are looked for. */
+#define RSK_LOCAL_BETWEEN 1u
 
 /*
  * The file of connect-time resolution, beside the socket, with its name and that suffix: prefixes
@@ -156,6 +158,8 @@ struct rsk_local_first_contact {
 	uint64_t magic;	  /* RSK_LOCAL_MAGIC */
 	uint32_t n;	  /* entries of @at */
 	uint32_t wait_ms; /* how long connect() may wait for an answer */
+	uint32_t flags;	  /* RSK_LOCAL_BETWEEN */
+	uint32_t pad;	  /* 0 */
 	struct rsk_local_prefix {
 		uint8_t ip[16]; /* as in a tuple */
 		uint16_t family;
@@ -165,7 +169,7 @@ struct rsk_local_first_contact {
 	uint64_t checksum; /* XXH3-64 of the bytes before it */
 };
 
-_Static_assert(sizeof(struct rsk_local_first_contact) == 16 + 24 * RSK_LOCAL_FIRST_CONTACT_MOST + 8,
+_Static_assert(sizeof(struct rsk_local_first_contact) == 24 + 24 * RSK_LOCAL_FIRST_CONTACT_MOST + 8,
 	       "no padding");
 
 #endif

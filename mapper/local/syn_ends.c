@@ -62,9 +62,10 @@ static bool overlap(const struct rsk_syn_range *a, const struct rsk_syn_range *b
 }
 
 /*
- * The connecting end's port is left alone by all translation but one that has to choose another,
- * which is not looked for: before the kernel made the offset of time stamps depend on the ports, two
- * connections of one millisecond between the same addresses had the same stamp.
+ * In one network namespace the tuples are enough. The connecting end's port is left alone by all
+ * translation but one that has to choose another, which is not looked for: before the kernel made
+ * the offset of time stamps depend on the ports, two connections of one millisecond between the
+ * same addresses had the same stamp.
  */
 static bool fits(const struct rsk_syn_end *e, const struct rsk_rendezvous_table_end *end,
 		 const struct rsk_syn_range *range)
@@ -73,7 +74,7 @@ static bool fits(const struct rsk_syn_end *e, const struct rsk_rendezvous_table_
 					      *a = end->connecting ? &e->end : end;
 
 	return e->end.connecting != end->connecting && e->end.process != end->process &&
-	       e->end.tuple.family == end->tuple.family &&
+	       e->end.tuple.netns != end->tuple.netns && e->end.tuple.family == end->tuple.family &&
 	       c->tuple.local_port == a->tuple.peer_port && overlap(&e->range, range);
 }
 

@@ -123,7 +123,8 @@ bool rsk_fd_connecting(const struct sockaddr *to, socklen_t len, bool ahead,
  * connect() to @peer (NULL: not known) returned 0 or EINPROGRESS on @fd. No effect if it is not a
  * TCP socket.
  */
-void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len, uint64_t began_ns);
+void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len, uint64_t began_ns,
+		      bool anew);
 
 /* listen() returned 0. */
 void rsk_fd_listening(int fd);
@@ -131,7 +132,10 @@ void rsk_fd_listening(int fd);
 /*
  * rsk_syn_is_the_programs - the program sets TCP_SAVE_SYN: what is kept is its own from now on.
  * rsk_syn_hidden - the library has set it for its own use, and the program has not.
+ * rsk_syn_wanted - streams may be found by their first segments: connect() is timed. Set under the
+ * pairing lock, read relaxed: a connection that begins meanwhile is not timed.
  */
+extern _Atomic(bool) rsk_syn_wanted;
 void rsk_syn_is_the_programs(void);
 bool rsk_syn_hidden(void);
 

@@ -157,7 +157,7 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 		  (rsk_knobs.no_shm ? RSK_LOCAL_NO_SHM : 0);
 	m.tuple = s->tuple;
 	m.cookie = rsk_cookie_of(fd);
-	if (!rsk_knobs.no_shm && rsk_syn_learn(s, fd, &syn)) {
+	if (!rsk_knobs.no_shm && rsk_resolve_list_between() && rsk_syn_learn(s, fd, &syn)) {
 		m.flags |= RSK_LOCAL_BY_SYN;
 		m.link = (uint64_t)syn.n << 32 | syn.first;
 	}

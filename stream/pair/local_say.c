@@ -19,6 +19,7 @@
 #include "pm_transaction.h"
 #include "port_reservations.h"
 #include "progress.h"
+#include "resolve_list.h"
 #include "syn.h"
 #include "tuple.h"
 
@@ -155,7 +156,8 @@ void rsk_local_say_listening(int fd)
 	m.tuple = rsk_tuple_mirror(&at);
 	m.cookie = rsk_cookie_of(fd);
 	rsk_rsockd.missed |= !rsk_local_say(&m, -1);
-	rsk_syn_keep(fd);
+	if (rsk_resolve_list_between())
+		rsk_syn_keep(fd);
 }
 
 /* Streams that use mappings which an earlier rsockd granted. */
@@ -210,6 +212,7 @@ void rsk_local_handshake(void)
 	rsk_rsockd.uid = rsk_sys_geteuid();
 	rsk_local_say_hello();
 	rsk_local_say_rdma();
+	rsk_resolve_list_check();
 	if (rsk_rsockd.fd >= 0)
 		rsk_local_say_all_listening();
 	say_all_links();

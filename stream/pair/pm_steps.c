@@ -116,7 +116,8 @@ static int proof_by_syn(struct rsk_stream *s, int fd, const struct rsk_link *l,
 	struct rsk_owner owner;
 	struct rsk_syn ours;
 
-	if (!l->vouched || m->netns == s->tuple.netns ||
+	/* The accepting end knows the one value: to repeat what it was told is no proof. */
+	if (!l->vouched || (s->connecting_side && m->syn.n != 1) || m->netns == s->tuple.netns ||
 	    rsk_owner_lookup(&end, &owner) != -ENOENT || !rsk_syn_learn(s, fd, &ours) ||
 	    !rsk_syn_match(&ours, &m->syn))
 		return RSK_REASON_NOT_HOLDER;

@@ -195,15 +195,15 @@ static struct rsk_stream *accepting_by_syn(struct rsk_link *l, const struct rsk_
 					   const struct rsk_pm_msg *pm)
 {
 	struct rsk_stream *s = rsk_fd_tracked(m->peer_fd) ? rsk_stream_of(m->peer_fd) : NULL;
+	bool waits = s && rsk_stream_phase(s) == RSK_PHASE_LOOKUP && !s->connecting_side &&
+		     s->tuple.peer_port == pm->cp_port;
 	struct rsk_syn ours;
 
-	if (s && rsk_stream_phase(s) == RSK_PHASE_LOOKUP && !s->connecting_side &&
-	    s->tuple.peer_port == pm->cp_port && rsk_syn_learn(s, m->peer_fd, &ours) &&
-	    rsk_syn_match(&ours, &m->syn))
+	if (waits && rsk_syn_learn(s, m->peer_fd, &ours) && rsk_syn_match(&ours, &m->syn))
 		return s;
 	if (s)
 		rsk_stream_unpin(s);
-	if (++l->guesses > GUESSES_MOST)
+	if (waits && ++l->guesses > GUESSES_MOST)
 		rsk_link_kill(l);
 	return NULL;
 }

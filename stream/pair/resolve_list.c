@@ -16,7 +16,9 @@
 #include <xxhash.h>
 
 #include "arena.h"
+#include "engine.h"
 #include "knobs.h"
+#include "local_say.h"
 
 /*
  * Private to the process; a child has its own copy. The list that it points to never changes and is
@@ -77,6 +79,11 @@ void rsk_resolve_list_check(void)
 		seen.dev = st.st_dev;
 		seen.ino = st.st_ino;
 		seen.changed = st.st_mtim;
+		/* Listeners that exist are to keep first segments from now on. */
+		rsk_rsockd.missed |= (now->flags & RSK_LOCAL_BETWEEN) &&
+				     !rsk_resolve_list_between();
+		atomic_store_explicit(&rsk_syn_wanted, now->flags & RSK_LOCAL_BETWEEN,
+				      memory_order_relaxed);
 		atomic_store_explicit(&list, now, memory_order_release);
 	}
 	rsk_sys_close(fd);
@@ -92,6 +99,13 @@ static bool within(const struct rsk_local_prefix *p, const struct rsk_tuple *to)
 	rest = (uint8_t)(0xff00u >> bits % 8);
 	return memcmp(p->ip, to->peer, bits / 8) == 0 &&
 	       (!rest || ((p->ip[bits / 8] ^ to->peer[bits / 8]) & rest) == 0);
+}
+
+bool rsk_resolve_list_between(void)
+{
+	const struct rsk_local_first_contact *l = rsk_resolve_list();
+
+	return l && (l->flags & RSK_LOCAL_BETWEEN);
 }
 
 bool rsk_resolve_list_has(const struct rsk_local_first_contact *l, const struct rsk_tuple *to)

@@ -16,6 +16,8 @@ void rsk_resolve_list_check(void);
 
 /* The list as read last; it never changes or goes away. NULL: there is none. Takes no lock. */
 const struct rsk_local_first_contact *rsk_resolve_list(void);
+/* rsockd looks for ends in other network namespaces. */
+bool rsk_resolve_list_between(void);
 bool rsk_resolve_list_has(const struct rsk_local_first_contact *l, const struct rsk_tuple *to);
 
 #endif

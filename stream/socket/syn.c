@@ -30,6 +30,7 @@
 
 /* Set by any thread, never cleared; relaxed. */
 static _Atomic(bool) programs, kept;
+_Atomic(bool) rsk_syn_wanted;
 
 void rsk_syn_is_the_programs(void)
 {
@@ -51,9 +52,14 @@ void rsk_syn_keep(int listener)
 	socklen_t len = sizeof(int);
 	int is = 0, on = 1;
 
-	if (left_alone() ||
-	    rsk_sys_getsockopt(listener, IPPROTO_TCP, TCP_SAVE_SYN, &is, &len) < 0 || is)
+	if (left_alone() || rsk_sys_getsockopt(listener, IPPROTO_TCP, TCP_SAVE_SYN, &is, &len) < 0)
 		return;
+	if (is) {
+		/* By us; or by a program before this one, which may want them. */
+		if (!rsk_syn_hidden())
+			rsk_syn_is_the_programs();
+		return;
+	}
 	atomic_store_explicit(&kept, true, memory_order_relaxed);
 	rsk_sys_setsockopt(listener, IPPROTO_TCP, TCP_SAVE_SYN, &on, sizeof(on));
 }
@@ -112,7 +118,8 @@ static struct rsk_syn accepted(int fd)
 	struct rsk_syn syn = { .n = 1 };
 
 	/* It can be read once. */
-	if (left_alone() || rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_SAVED_SYN, segment, &len) < 0 ||
+	if (!rsk_syn_hidden() ||
+	    rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_SAVED_SYN, segment, &len) < 0 ||
 	    !find_stamp(segment, len, &syn.first))
 		syn.n = 0;
 	return syn;

@@ -70,7 +70,7 @@ class Box(Host):
 
 def boxes(t, n=2, **config):
     """The host with rsockd, and so many boxes."""
-    host = host_with(t, **{"weak-time-stamps": "yes", **config})
+    host = host_with(t, **{"between-namespaces": "yes", "weak-time-stamps": "yes", **config})
     subprocess.run(["ip", "netns", "exec", host.ns, "sh", "-c",
                     "echo 1 >/proc/sys/net/ipv4/ip_forward"], check=True)
     return host, [Box(host, number) for number in range(1, n + 1)]
@@ -111,6 +111,27 @@ def works(t, host, server, client, apart=True):
 def two_boxes(t):
     host, (a, b) = boxes(t)
     works(t, host, *pair(a, b))
+
+
+@case(timeout=90)
+def not_by_default(t):
+    """Nor does a listener keep anything."""
+    host, (a, b) = boxes(t, **{"between-namespaces": "no"})
+    server, client = pair(a, b)
+    stays_tcp(t, host, client, server, 8)
+    t.equal(host.figure("local_apart_total"), 0, "found by their first segments")
+    host.write_config(user="nobody", **{"between-namespaces": "yes", "weak-time-stamps": "yes"})
+    host.post("/v1/reload", {})
+    later = iter(range(100))
+
+    def found():
+        """Programs look at the file once a second, when they have a new connection."""
+        group = f"later{next(later)}"
+        client.connect(server, group, n=1)
+        time.sleep(1.2)
+        client.ping(server, group, rounds=60)
+        return host.figure("local_apart_total") > 0
+    t.until(found, 30, "a later stream to be found by its first segment")
 
 
 @case(timeout=90)
@@ -311,8 +332,7 @@ def claims_without_end(t):
     mallory = [Claims(a, MALLORY) for _ in range(4)]
     for k in range(400):
         for one in mallory:
-            one.claim(bool(k & 1), k * 7919, (1024 + k, PORT))
-            one.heard()
+            one.claim(bool(k & 1), k * 7919, (1024 + k, PORT))  # most are not even answered
     works(t, host, *pair(a, b))
 
 

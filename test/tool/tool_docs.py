@@ -38,8 +38,12 @@ def complete(words):
 def mounts(document):
     """{path in the container: path on the host} of each container."""
     if "services" in document:
+        for service in document["services"].values():
+            assert all(volume.endswith(":ro") for volume in service["volumes"])
         return [dict(reversed(volume.split(":")[:2]) for volume in service["volumes"])
                 for service in document["services"].values()]
+    assert all(mount["readOnly"] for container in document["spec"]["containers"]
+               for mount in container["volumeMounts"])
     hosts = {volume["name"]: volume["hostPath"]["path"] for volume in document["spec"]["volumes"]}
     return [{mount["mountPath"]: hosts[mount["name"]] for mount in container["volumeMounts"]}
             for container in document["spec"]["containers"]]

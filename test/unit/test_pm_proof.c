@@ -61,6 +61,10 @@ Test(pm_proof, a_wrong_stamp)
 		cr_assert_eq(proof(), first >= 1000 && first < 1003 ? 0 : RSK_REASON_NOT_HOLDER,
 			     "%u", first);
 	}
+	m.syn = s->syn.is;
+	s->connecting_side = true;
+	cr_assert_eq(proof(), RSK_REASON_NOT_HOLDER, "an echo");
+	s->connecting_side = false;
 	m.syn = (struct rsk_syn){ .first = 900, .n = RSK_SYN_MOST + 100 };
 	cr_assert_eq(proof(), RSK_REASON_NOT_HOLDER, "all at once");
 	cr_assert_not(s->apart);

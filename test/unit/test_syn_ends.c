@@ -27,6 +27,7 @@ static struct rsk_rendezvous_table_end end_of(uint32_t n, bool connecting)
 	};
 
 	e.tuple.family = AF_INET;
+	e.tuple.netns = n;
 	e.tuple.local_port = connecting ? 4000 : 80;
 	e.tuple.peer_port = connecting ? 8080 : 4000;
 	return e;
@@ -94,6 +95,10 @@ Test(syn_ends, whoever_does_not_fit_waits)
 	other.process = 1;
 	other.cookie = 6;
 	cr_assert_eq(look(&s, &other, 1002, 1, 0, &found), 0, "one process has both");
+	other = a;
+	other.process = other.cookie = 7;
+	other.tuple.netns = c.tuple.netns;
+	cr_assert_eq(look(&s, &other, 1002, 1, 0, &found), 0, "one network namespace");
 	rsk_syn_ends_fini(&s);
 	cr_assert_eq(s.n, 0);
 }

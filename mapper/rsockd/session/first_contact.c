@@ -36,12 +36,13 @@ int rsk_first_contact_open(const char *path)
 	return rc;
 }
 
-int rsk_first_contact_write(int fd, const struct rsk_conf_daemon *settings)
+int rsk_first_contact_write(int fd, const struct rsk_conf_daemon *settings, bool between)
 {
 	struct rsk_local_first_contact f = { .magic = RSK_LOCAL_MAGIC,
 					     .n = (uint32_t)settings->n_ask_first,
 					     .wait_ms =
-						     (uint32_t)(settings->ask_first_ns / 1000000) };
+						     (uint32_t)(settings->ask_first_ns / 1000000),
+					     .flags = between ? RSK_LOCAL_BETWEEN : 0 };
 	ssize_t n;
 
 	for (uint32_t i = 0; i < f.n; i++) {

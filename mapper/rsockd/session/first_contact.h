@@ -6,6 +6,8 @@
 #ifndef RSK_FIRST_CONTACT_H
 #define RSK_FIRST_CONTACT_H
 
+#include <stdbool.h>
+
 #include "conf.h"
 
 /*
@@ -15,7 +17,10 @@
  */
 int rsk_first_contact_open(const char *path);
 
-/* Writes the configured list to the file. Returns 0 or -errno. */
-int rsk_first_contact_write(int fd, const struct rsk_conf_daemon *settings);
+/*
+ * Writes the configured list to the file, and whether ends in other network namespaces are looked
+ * for. Returns 0 or -errno.
+ */
+int rsk_first_contact_write(int fd, const struct rsk_conf_daemon *settings, bool between);
 
 #endif

@@ -17,6 +17,7 @@
 #include "first_contact.h"
 #include "local_msg.h"
 #include "local_parts.h"
+#include "stamps.h"
 #include "say.h"
 #include "tuple.h"
 #include "unix_listen.h"
@@ -333,7 +334,8 @@ static int measure_from_now_on(struct rsk_local *l)
 int rsk_local_reloaded(struct rsk_local *l)
 {
 	rsk_local_qos_sweep(l);
-	return rsk_first_contact_write(l->first, l->settings);
+	rsk_local_apart_reloaded(l);
+	return rsk_first_contact_write(l->first, l->settings, l->apart);
 }
 
 int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rsk_map_client *maps,
@@ -354,7 +356,7 @@ int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rs
 					      .carried = stream_carried,
 					      .ctx = maps->agent->pma } };
 	l->netns = own_netns();
-	rsk_local_apart_open(l);
+	l->secret_stamps = rsk_stamps_are_secret() == 1;
 	rsk_numa_read(RSK_NUMA_NODES, &l->numa);
 	rsk_local_rails_open(l);
 	rsk_port_tables_open(&l->port_tables, l->agent->pma);

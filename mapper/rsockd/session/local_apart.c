@@ -10,18 +10,17 @@
 #include "clock.h"
 #include "local_parts.h"
 #include "say.h"
-#include "stamps.h"
 
 /* So many ends of a user's processes are looked for in a second: a guess is one of them. */
 #define CLAIMS_A_SECOND 100u
 #define CLAIM_NS (1000000000u / CLAIMS_A_SECOND)
 
-void rsk_local_apart_open(struct rsk_local *l)
+void rsk_local_apart_reloaded(struct rsk_local *l)
 {
-	int secret = rsk_stamps_are_secret();
+	const struct rsk_conf_daemon *c = l->settings;
 
-	l->apart = secret == 1 || l->settings->weak_time_stamps;
-	if (!l->apart)
+	l->apart = c->between_namespaces && (l->secret_stamps || c->weak_time_stamps);
+	if (c->between_namespaces && !l->apart)
 		rsk_say("the time stamps of this kernel's TCP depend on addresses only: streams "
 			"between network namespaces stay on TCP (weak-time-stamps)");
 }
@@ -35,6 +34,12 @@ static bool may_claim(struct rsk_local_user *u, uint64_t now_ns)
 		return false;
 	u->claims_ns += CLAIM_NS;
 	return true;
+}
+
+/* It was no guess. */
+static void give_back(struct rsk_local_user *u)
+{
+	u->claims_ns -= CLAIM_NS;
 }
 
 static bool may(const void *ctx, uint32_t uid, uint32_t other, uint16_t service)
@@ -54,9 +59,11 @@ bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
 	uint64_t now_ns = rsk_clock_ns();
 	int rc;
 
-	if (!l->apart || !(m->flags & RSK_LOCAL_BY_SYN) || end->no_shm ||
-	    !may_claim(p->user, now_ns))
+	if (!l->apart || !(m->flags & RSK_LOCAL_BY_SYN) || end->no_shm)
 		return false;
+	/* It is not told anything, and asks again. */
+	if (!may_claim(p->user, now_ns))
+		return true;
 	ours.by_syn = true;
 	rc = rsk_syn_ends_look(&l->syn_ends, &ours, &range, now_ns, may, l, &theirs);
 	if (rc == -EPERM) {
@@ -66,6 +73,8 @@ bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
 	}
 	if (rc != 1)
 		return false;
+	give_back(p->user);
+	give_back(rsk_local_process(l, theirs.process)->user);
 	if (rsk_local_introduce(l, &ours, &theirs))
 		l->count.apart++;
 	return true;

@@ -171,10 +171,11 @@ bool rsk_local_introduce(struct rsk_local *l, const struct rsk_rendezvous_table_
 			 const struct rsk_rendezvous_table_end *b);
 
 /*
- * local_apart.c: finds out whether ends in other network namespaces can be looked for safely. Looks
- * for the other end by the first segment of a checked LOOKUP: true if the process was told.
+ * local_apart.c: whether ends in other network namespaces are looked for, by the configuration.
+ * Looks for the other end by the first segment of a checked LOOKUP: true if nothing else is to be
+ * done for it now.
  */
-void rsk_local_apart_open(struct rsk_local *l);
+void rsk_local_apart_reloaded(struct rsk_local *l);
 bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
 			    const struct rsk_local_msg *m,
 			    const struct rsk_rendezvous_table_end *end);

@@ -232,7 +232,7 @@ void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 
 	l->count.lookups++;
 	why = rsk_local_proof(l, p, m);
-	if (why == RSK_REASON_OTHER_NETNS && !p->elsewhere) {
+	if (why == RSK_REASON_OTHER_NETNS && l->apart && !p->elsewhere) {
 		p->elsewhere = true;
 		l->elsewhere++;
 	}
