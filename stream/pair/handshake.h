@@ -44,10 +44,11 @@ struct rsk_link_msg {
 	 * not.
 	 */
 	struct rsk_syn syn;
+	uint32_t pad[2]; /* 0 */
 	uint32_t pm_bytes;
 	uint8_t pm[RSK_PM_WIRE_MAPPED_BYTES];
 };
-_Static_assert(sizeof(struct rsk_link_msg) == 152, "no padding");
+_Static_assert(sizeof(struct rsk_link_msg) == 160, "no padding");
 
 /* Returns 0 or -EPROTO. Pure; the mapper's message is decoded into *pm where the type has one. */
 int rsk_link_msg_validate(const struct rsk_link_msg *m, size_t bytes, struct rsk_pm_msg *pm);

@@ -36,7 +36,7 @@
 #include "rails.h"
 #include "verbs.h"
 
-#define RSK_REMOTE_MAGIC 0x3530656b6f737372ull
+#define RSK_REMOTE_MAGIC 0x3630656b6f737372ull
 
 enum rsk_remote_type {
 	RSK_REMOTE_HELLO = 1,

@@ -67,10 +67,10 @@ def dial(name):
         fcntl.fcntl(segment, F_ADD_SEALS, 7)
         fds = [segment] + [os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(8)]
         message = struct.pack("<QIIQII", LINK_MAGIC, HELLO, 0, SEGMENT_BYTES, ID_COUNT,
-                              SLOT_BYTES).ljust(152, b"\0")
+                              SLOT_BYTES).ljust(160, b"\0")
         try:
             socket.send_fds(guest, [message], fds)
-            data, answer, _flags, _address = socket.recv_fds(guest, 152, 16)
+            data, answer, _flags, _address = socket.recv_fds(guest, 160, 16)
         except ConnectionError:
             data, answer = b"", []
         for fd in fds + list(answer):

@@ -12,7 +12,7 @@ import time
 import local
 from lib.harness import case, main
 from net_liars import stat_reason
-from net_local import ALICE, BOB, MALLORY, host_with, stays_tcp, until_direct
+from net_local import ALICE, BOB, MALLORY, host_with, until_direct
 from netlab import Host, ip
 
 PORT, PUBLISHED = 7000, 8080
@@ -97,6 +97,14 @@ def connect(client, server, to, port, n=4):
     """By another port than the server's."""
     return client.both(server, {"do": "connect", "group": "s", "to": [to, port], "n": n},
                        {"do": "accept", "of": f"l{PORT}", "group": "s", "n": n})
+
+
+def stays_tcp(t, host, client, server, ends):
+    """So many pings that any stream that can be direct would be; rsockd may see them later."""
+    for _ in range(20):
+        client.ping(server)
+    t.until(lambda: host.streams("tcp") == ends, 20, f"{ends} ends on TCP")
+    t.equal(host.streams("direct"), 0, "ends that are direct")
 
 
 def works(t, host, server, client, apart=True):

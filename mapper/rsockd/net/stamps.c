@@ -56,7 +56,7 @@ static int two_offsets(int listener, uint32_t offset[2])
 int rsk_stamps_are_secret(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
-	uint32_t offset[2];
+	uint32_t offset[2] = { 0 };
 
 	if (fd < 0)
 		return -errno;
