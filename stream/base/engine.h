@@ -121,7 +121,8 @@ bool rsk_fd_connecting(const struct sockaddr *to, socklen_t len, bool ahead,
 
 /*
  * connect() to @peer (NULL: not known) returned 0 or EINPROGRESS on @fd. No effect if it is not a
- * TCP socket.
+ * TCP socket. @began_ns: when (CLOCK_MONOTONIC), if rsk_syn_wanted; 0: not timed. @anew: the call
+ * has sent a first segment, also if the stream had one before.
  */
 void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len, uint64_t began_ns,
 		      bool anew);

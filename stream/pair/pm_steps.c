@@ -106,8 +106,9 @@ void rsk_pm_transaction_set_mapping(struct rsk_stream *s, uint64_t handle)
 
 /*
  * The other end is in another network namespace, where sock_diag shows nothing: who knows the time
- * stamp of the first segment holds that end, or is on the path. Not if the kernel shows that end
- * here: then it says whose it is.
+ * stamp of the first segment is taken for its holder, where the operator has said that this is
+ * enough (docs/adr/containers.md). Not if the kernel shows that end here: then it says whose it
+ * is.
  */
 static int proof_by_syn(struct rsk_stream *s, int fd, const struct rsk_link *l,
 			const struct rsk_link_msg *m)

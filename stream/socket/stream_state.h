@@ -296,12 +296,9 @@ struct rsk_stream {
 	/* The pairing lock. */
 	struct rsk_qos qos; /* as rsockd has told */
 	int qos_priority;   /* SO_PRIORITY as it has left it; another value is the program's */
-	/*
-	 * The first segment: syn.h. The times around connect() are set by it, the rest under the
-	 * pairing lock.
-	 */
+	/* The first segment: syn.h. The pairing lock. */
 	struct {
-		uint64_t began_ns, ended_ns;
+		uint64_t began_ns, ended_ns; /* of connect() */
 		bool looked;
 		struct rsk_syn is;
 	} syn;

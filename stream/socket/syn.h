@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * syn.h - the time stamp of a connection's first segment (RFC 7323), which both ends can find out
- * and nobody off the path: it names the connection where addresses do not, across network
- * namespaces and address translation (docs/adr/containers.md). All signal-safe; pairing calls it.
+ * syn.h - the time stamp of a connection's first segment (RFC 7323), which both ends can find out:
+ * it names the connection where addresses do not, across network namespaces and address
+ * translation. Who else can, and why it is believed only where the operator says so:
+ * docs/adr/containers.md. All signal-safe; pairing calls it.
  */
 #ifndef RSK_SYN_H
 #define RSK_SYN_H

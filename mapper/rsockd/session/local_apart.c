@@ -2,8 +2,9 @@
 /*
  * local_apart.c - brings together the ends of a connection of which one, or both, are in a network
  * namespace of their own (containers): no kernel interface of this daemon shows them, and their
- * addresses may be translated. Each process says which time stamp the first segment had; only the
- * two ends, and who is on the path, know it. local_rendezvous.c calls it; docs/adr/containers.md.
+ * addresses may be translated. Each process says which time stamp the first segment had. Who but
+ * the two ends can know it, and what limits that: docs/adr/containers.md. local_rendezvous.c calls
+ * it.
  */
 #include <errno.h>
 
