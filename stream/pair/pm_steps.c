@@ -137,9 +137,9 @@ int rsk_pm_transaction_proof(struct rsk_stream *s, int fd, struct rsk_link *l,
 	 * On another host: rsockd, here and there, has granted the mapping for this connection and
 	 * no other.
 	 */
+	s->apart = false;
 	if (l->remote)
 		return 0;
-	s->apart = false;
 	if (m->syn.n)
 		return proof_by_syn(s, fd, l, m);
 	if (m->netns != s->tuple.netns)

@@ -345,6 +345,11 @@ static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 		rsk_link_kill(l);
 		return;
 	}
+	/* Another host names the addresses, which rsockd has mapped. */
+	if (l->remote && m->syn.n) {
+		rsk_link_kill(l);
+		return;
+	}
 	fd = m->peer_fd;
 	if (m->syn.n)
 		s = accepting_by_syn(l, m, pm);

@@ -13,6 +13,7 @@
 #include "link.h"
 #include "plain_host.h"
 #include "pm_steps.h"
+#include "pm_transaction.h"
 #include "sockets.h"
 #include "stream.h"
 #include "tuple.h"
@@ -98,6 +99,23 @@ Test(pm_proof, this_end_does_not_know)
 	scene();
 	s->syn.is.n = 0;
 	cr_assert_eq(proof(), RSK_REASON_NOT_HOLDER);
+}
+
+/* Over a link to another host only addresses name a stream. */
+Test(pm_proof, another_host_names_no_stamp)
+{
+	struct rsk_pm_msg pm = { .op = RSK_PM_ACK }; /* to which there is no denial */
+
+	scene();
+	l->remote = true;
+	l->seg.own.streams = l->seg.window_streams = 2;
+	m = (struct rsk_link_msg){ .type = RSK_LINK_PAIR, .sid = 1 };
+	atomic_store(&l->state, RSK_LINK_UP);
+	rsk_pm_transaction_message(l, &m, &pm);
+	cr_assert_neq(atomic_load(&l->state), RSK_LINK_DEAD, "addresses of no stream");
+	m.syn = (struct rsk_syn){ .first = 1000, .n = 1 };
+	rsk_pm_transaction_message(l, &m, &pm);
+	cr_assert_eq(atomic_load(&l->state), RSK_LINK_DEAD);
 }
 
 Test(pm_proof, without_a_stamp_another_namespace_is_none)
