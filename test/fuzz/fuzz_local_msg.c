@@ -42,12 +42,15 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	require(!(m->flags & RSK_LOCAL_ABLE) || m->type == RSK_LOCAL_HELLO);
 	require(!(m->flags & RSK_LOCAL_NO_SHM) || m->type == RSK_LOCAL_LOOKUP);
 	require(!(m->flags & RSK_LOCAL_DRY) || m->type == RSK_LOCAL_LOOKUP);
+	require(!(m->flags & RSK_LOCAL_BY_SYN) || m->type == RSK_LOCAL_LOOKUP ||
+		m->type == RSK_LOCAL_RENDEZVOUS);
 	require(!(m->flags & RSK_LOCAL_PAIR) ||
 		((m->type == RSK_LOCAL_LINK || m->type == RSK_LOCAL_ANSWER) &&
 		 m->flags == RSK_LOCAL_PAIR));
 	require(m->flags <=
 		(RSK_LOCAL_CONNECTING | RSK_LOCAL_QUIET | RSK_LOCAL_AGAIN | RSK_LOCAL_ABLE |
-		 RSK_LOCAL_NO_SHM | RSK_LOCAL_DRY | RSK_LOCAL_REFUSED | RSK_LOCAL_PAIR));
+		 RSK_LOCAL_NO_SHM | RSK_LOCAL_DRY | RSK_LOCAL_REFUSED | RSK_LOCAL_PAIR |
+		 RSK_LOCAL_BY_SYN));
 	require(m->qos.dscp <= RSK_QOS_DSCP_MOST && m->qos.priority <= RSK_QOS_PRIORITY_MOST);
 	switch (m->type) {
 	case RSK_LOCAL_LINK:
@@ -118,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	m.magic = RSK_LOCAL_MAGIC;
 	m.type %= RSK_LOCAL_TYPES;
 	m.flags &= RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN | RSK_LOCAL_ABLE | RSK_LOCAL_NO_SHM |
-		   RSK_LOCAL_REFUSED | RSK_LOCAL_PAIR;
+		   RSK_LOCAL_REFUSED | RSK_LOCAL_PAIR | RSK_LOCAL_BY_SYN;
 	m.reason %= RSK_REASON_COUNT;
 	m.qos.dscp &= RSK_QOS_DSCP_MOST;
 	m.qos.priority &= RSK_QOS_PRIORITY_MOST;
