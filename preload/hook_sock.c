@@ -101,8 +101,6 @@ static rsk_noinline int rsk_connect(int fd, const struct sockaddr *sa, socklen_t
 int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	const struct sockaddr *sa = addr.__sockaddr__;
-	bool timed = atomic_load_explicit(&rsk_syn_wanted, memory_order_relaxed);
-	uint64_t began_ns = rsk_unlikely(timed) ? rsk_now_ns() : 0;
 	int saved = errno, ret;
 
 	/* AF_UNSPEC dissolves the connection; a later one is another stream. */
@@ -122,8 +120,7 @@ int rsk_hook_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	if ((ret == 0 || errno == EINPROGRESS || errno == EINTR) && rsk_live()) {
 		int err = errno;
 
-		/* Others complete what an earlier call has begun, or all of it at once. */
-		rsk_fd_connected(fd, sa, len, began_ns, ret < 0 && err == EINPROGRESS);
+		rsk_fd_connected(fd, sa, len);
 		if (rsk_unlikely(fd <= STDERR_FILENO))
 			rsk_fd_fall_back(fd, RSK_REASON_STDIO);
 		errno = ret == 0 ? saved : err;

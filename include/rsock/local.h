@@ -99,9 +99,9 @@ enum rsk_local_type {
 #define RSK_LOCAL_PAIR 128u
 
 /*
- * LOOKUP: @link is what the first segment of the connection had as its time stamp: the least value
- * that it may be (low 32 bits), and how many values (high 32 bits). RENDEZVOUS: the other end was
- * found by that.
+ * LOOKUP: @link is what the connection's first segment was (rsock/syn.h). ANSWER, to the connecting
+ * end: it may be the other end of one that waits: find that out, and ask again. RENDEZVOUS: the
+ * ends were brought together by that; sent to both.
  */
 #define RSK_LOCAL_BY_SYN 256u
 

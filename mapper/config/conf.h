@@ -135,8 +135,8 @@ struct rsk_conf_daemon {
 	struct rsk_pm_addr central;
 	bool central_by_role;
 	enum rsk_conf_watch watch_devices;
-	/* Streams between network namespaces; also where TCP's time stamps have no own offset */
-	bool between_namespaces, weak_time_stamps;
+	/* Streams between network namespaces are brought together */
+	bool between_namespaces;
 	/* RNICs are discovered, because the file names none */
 	bool discover;
 	/* Hosts that may forward others' requests to us */

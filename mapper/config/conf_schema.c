@@ -330,7 +330,6 @@ static const cyaml_schema_field_t conf_fields[] = {
 			 CYAML_ARRAY_LEN(softs)),
 	FLAG("discover-devices", C, discover),
 	FLAG("between-namespaces", C, between_namespaces),
-	FLAG("weak-time-stamps", C, weak_time_stamps),
 	CYAML_FIELD_ENUM("watch-devices", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT, C, watch_devices,
 			 watches, CYAML_ARRAY_LEN(watches)),
 	SECTION("pmsp", C, pmsp, pmsp_fields),

@@ -174,7 +174,7 @@ struct rsk_raw_conf {
 	char *node, *user, *control, *local, *state, *metrics, *rdma_ports, *ask_first_time;
 	struct rsk_raw_list listen, redirects_from, ask_first;
 	unsigned int watch_devices; /* enum rsk_conf_watch + 1; 0: absent */
-	enum rsk_raw_bool discover, between_namespaces, weak_time_stamps;
+	enum rsk_raw_bool discover, between_namespaces;
 	bool use_soft;
 	struct rsk_raw_pmsp *pmsp;
 	struct rsk_raw_client *client;

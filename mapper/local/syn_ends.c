@@ -9,7 +9,8 @@
 
 struct rsk_syn_end {
 	struct rsk_rendezvous_table_end end;
-	struct rsk_syn_range range;
+	struct rsk_syn syn;
+	bool asked;
 	uint64_t since_ns;
 	struct rsk_syn_end *prev, *next;
 };
@@ -56,61 +57,83 @@ static void make_room(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 		drop(s, s->oldest);
 }
 
-static bool overlap(const struct rsk_syn_range *a, const struct rsk_syn_range *b)
-{
-	return b->first - a->first < a->n || a->first - b->first < b->n;
-}
-
 /*
- * In one network namespace the tuples are enough. The connecting end's port is left alone by all
- * translation but one that has to choose another, which is not looked for: before the kernel made
- * the offset of time stamps depend on the ports, two connections of one millisecond between the
- * same addresses had the same stamp.
+ * Whether the two may be the ends of one connection. In one network namespace the tuples are
+ * enough. The connecting end's port is left alone by all translation but one that has to choose
+ * another, which is not looked for.
  */
-static bool fits(const struct rsk_syn_end *e, const struct rsk_rendezvous_table_end *end,
-		 const struct rsk_syn_range *range)
+static bool may_belong(const struct rsk_syn_end *e, const struct rsk_rendezvous_table_end *end)
 {
 	const struct rsk_rendezvous_table_end *c = end->connecting ? end : &e->end,
 					      *a = end->connecting ? &e->end : end;
 
 	return e->end.connecting != end->connecting && e->end.process != end->process &&
 	       e->end.tuple.netns != end->tuple.netns && e->end.tuple.family == end->tuple.family &&
-	       c->tuple.local_port == a->tuple.peer_port && overlap(&e->range, range);
+	       c->tuple.local_port == a->tuple.peer_port;
 }
 
-int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *end,
-		      const struct rsk_syn_range *range, uint64_t now_ns, rsk_syn_may *may,
-		      const void *ctx, struct rsk_rendezvous_table_end *other)
+static bool allowed(const struct rsk_syn_ends_calls *calls, const struct rsk_syn_end *e,
+		    const struct rsk_rendezvous_table_end *end)
 {
-	struct rsk_syn_end *e, *found = NULL;
-	size_t n = 0;
+	return calls->may(calls->ctx, end->uid, e->end.uid,
+			  end->connecting ? e->end.tuple.local_port : end->tuple.local_port);
+}
 
-	if (!range->n || range->n > (end->connecting ? RSK_SYN_RANGE_MOST : 1))
-		return 0;
-	expire(s, now_ns);
-	forget(s, end);
-	DL_FOREACH(s->oldest, e) {
-		if (!fits(e, end, range))
-			continue;
-		found = e;
-		n++;
-	}
-	if (n == 1) {
-		if (!may(ctx, end->uid, found->end.uid,
-			 end->connecting ? found->end.tuple.local_port : end->tuple.local_port))
-			return -EPERM;
-		*other = found->end;
-		drop(s, found);
-		return 1;
-	}
-	make_room(s, end);
-	e = calloc(1, sizeof(*e));
+static int wait_for(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
+{
+	struct rsk_syn_end *e;
+
+	make_room(s, &what->end);
+	e = malloc(sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	*e = (struct rsk_syn_end){ .end = *end, .range = *range, .since_ns = now_ns };
+	*e = *what;
 	DL_APPEND(s->oldest, e);
 	s->n++;
 	return 0;
+}
+
+int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *end,
+		      const struct rsk_syn *syn, uint64_t now_ns,
+		      const struct rsk_syn_ends_calls *calls,
+		      struct rsk_rendezvous_table_end *other, uint32_t *wrong)
+{
+	struct rsk_syn_end ours = { .end = *end, .syn = *syn, .since_ns = now_ns };
+	struct rsk_syn_end *e, *found = NULL;
+	size_t n = 0;
+	int rc;
+
+	*wrong = 0;
+	expire(s, now_ns);
+	forget(s, end);
+	DL_FOREACH(s->oldest, e) {
+		if (!may_belong(e, end))
+			continue;
+		if (e->syn.n && syn->n && rsk_syn_match(&e->syn, syn)) {
+			found = e;
+			n++;
+		} else if (e->syn.n && syn->n) {
+			*wrong += allowed(calls, e, end);
+		} else if (end->connecting) {
+			ours.asked |= e->syn.n != 0;
+		} else if (!e->asked) {
+			e->asked = true;
+			calls->ask(calls->ctx, &e->end);
+		}
+	}
+	if (n == 1 && !allowed(calls, found, end))
+		return -EPERM;
+	if (n == 1) {
+		*other = found->end;
+		drop(s, found);
+		return RSK_SYN_ENDS_FOUND;
+	}
+	rc = wait_for(s, &ours);
+	if (rc == 0 && ours.asked) {
+		calls->ask(calls->ctx, end);
+		rc = RSK_SYN_ENDS_ASKED;
+	}
+	return rc;
 }
 
 void rsk_syn_ends_gone(struct rsk_syn_ends *s, uint32_t process)

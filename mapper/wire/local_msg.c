@@ -6,6 +6,7 @@
 
 #include <rsock/port_table.h>
 #include <rsock/reason.h>
+#include <rsock/syn.h>
 #include <rsock/sys.h>
 
 #include "fdmsg.h"
@@ -31,7 +32,7 @@ static const struct rule {
 	[RSK_LOCAL_LOST] = { NEEDS_LINK, 0 },
 	[RSK_LOCAL_RENDEZVOUS] = { OF_RSOCKD | NEEDS_LINK,
 				   RSK_LOCAL_CONNECTING | RSK_LOCAL_BY_SYN },
-	[RSK_LOCAL_ANSWER] = { OF_RSOCKD, RSK_LOCAL_PAIR },
+	[RSK_LOCAL_ANSWER] = { OF_RSOCKD, RSK_LOCAL_PAIR | RSK_LOCAL_BY_SYN },
 	[RSK_LOCAL_RESOLVE] = { NEEDS_PEER, RSK_LOCAL_QUIET },
 	[RSK_LOCAL_RDMA] = { 0, 0 },
 	[RSK_LOCAL_LINK] = { NEEDS_ENDS | NEEDS_OWN | NEEDS_LINK | NEEDS_AT,
@@ -75,6 +76,13 @@ static bool at_ok(const struct rsk_local_msg *m)
 	       (m->port && m->ipv == ipv && is_address(m->tuple.family, m->ip));
 }
 
+static bool syn_ok(const struct rsk_local_msg *m)
+{
+	struct rsk_syn syn = rsk_syn_unpack(m->link);
+
+	return rsk_syn_known(&syn, m->flags & RSK_LOCAL_CONNECTING);
+}
+
 int rsk_local_msg_check(const struct rsk_local_msg *m, size_t bytes, bool from_rsockd)
 {
 	unsigned int rule;
@@ -89,6 +97,8 @@ int rsk_local_msg_check(const struct rsk_local_msg *m, size_t bytes, bool from_r
 	if ((rule & NEEDS_LINK) && !m->link)
 		return -EPROTO;
 	if ((rule & NEEDS_NUMBER) && (!m->port || m->port >= RSK_PORT_TABLE_OWNER))
+		return -EPROTO;
+	if (m->type == RSK_LOCAL_LOOKUP && (m->flags & RSK_LOCAL_BY_SYN) && !syn_ok(m))
 		return -EPROTO;
 	if (m->qos.dscp > RSK_QOS_DSCP_MOST || m->qos.priority > RSK_QOS_PRIORITY_MOST)
 		return -EPROTO;

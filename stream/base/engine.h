@@ -121,11 +121,9 @@ bool rsk_fd_connecting(const struct sockaddr *to, socklen_t len, bool ahead,
 
 /*
  * connect() to @peer (NULL: not known) returned 0 or EINPROGRESS on @fd. No effect if it is not a
- * TCP socket. @began_ns: when (CLOCK_MONOTONIC), if rsk_syn_wanted; 0: not timed. @anew: the call
- * has sent a first segment, also if the stream had one before.
+ * TCP socket.
  */
-void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len, uint64_t began_ns,
-		      bool anew);
+void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len);
 
 /* listen() returned 0. */
 void rsk_fd_listening(int fd);
@@ -133,10 +131,7 @@ void rsk_fd_listening(int fd);
 /*
  * rsk_syn_is_the_programs - the program sets TCP_SAVE_SYN: what is kept is its own from now on.
  * rsk_syn_hidden - the library has set it for its own use, and the program has not.
- * rsk_syn_wanted - streams may be found by their first segments: connect() is timed. Set under the
- * pairing lock, read relaxed: a connection that begins meanwhile is not timed.
  */
-extern _Atomic(bool) rsk_syn_wanted;
 void rsk_syn_is_the_programs(void);
 bool rsk_syn_hidden(void);
 
@@ -256,7 +251,10 @@ struct rsk_op {
 	struct rsk_stream *s; /* pinned until rsk_op_end() */
 	int fd;
 	uint8_t kind; /* enum rsk_op_kind */
-	/* The stream counts this thread as inside a plain kernel wait; how, see op.c. */
+	/*
+	 * The stream counts this thread as inside a plain kernel wait; how, see op.c. Also of a
+	 * send that the engine carries, since its segment is to be seen: shown_send.c.
+	 */
 	uint8_t counted;
 	/* MSG_PEEK: the bytes do not count as consumed; set by the hook after begin. */
 	uint8_t peek;

@@ -48,5 +48,7 @@ void rsk_pairing_due(struct rsk_stream *s, int fd);
  * -ECHILD, this is the child of a fork in a signal handler, and the parent sends the rest.
  */
 ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, int pid);
+/* shown_send.c: as rsk_op_send(), of a stream that is not paired. */
+ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 
 #endif

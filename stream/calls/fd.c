@@ -186,37 +186,17 @@ bool rsk_fd_connecting(const struct sockaddr *to, socklen_t len, bool ahead,
 	return rsk_resolve(to, len, ahead, redirect);
 }
 
-/* For the time stamp of its first segment: syn.h. */
-static void time_connect(int fd, uint64_t began_ns, bool anew)
-{
-	struct rsk_stream *s = rsk_stream_of(fd);
-
-	if (!s)
-		return;
-	rsk_pairing_take();
-	if (anew || !s->syn.ended_ns) {
-		s->syn.began_ns = began_ns;
-		s->syn.ended_ns = rsk_now_ns();
-		s->syn.looked = false;
-	}
-	rsk_pairing_give();
-	rsk_stream_unpin(s);
-}
-
 /*
  * If there is a stream, this is a second connect() on a socket in progress, or the socket was
  * watched before it was connected.
  */
-void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len, uint64_t began_ns,
-		      bool anew)
+void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len)
 {
 	uintptr_t w = rsk_fd_word(fd);
 	struct rsk_tuple to;
 
 	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && rsk_kernel_is_tcp(fd)))
 		begin(fd, w, true, mode_of(fd, w), rsk_tuple_peer(peer, len, &to) ? NULL : &to);
-	if (__builtin_expect(began_ns != 0, 0))
-		time_connect(fd, began_ns, anew);
 }
 
 void rsk_fd_listening(int fd)

@@ -77,6 +77,9 @@ static __attribute__((noinline)) int begin_candidate(struct rsk_op *op, struct r
 		return RSK_ENGINE;
 	}
 	op->counted = APART;
+	if (op->kind == RSK_OP_SEND &&
+	    __builtin_expect(atomic_load_explicit(&s->syn.asked, memory_order_relaxed), 0))
+		return RSK_ENGINE; /* shown_send.c */
 	return RSK_KERNEL;
 }
 

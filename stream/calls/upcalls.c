@@ -10,6 +10,7 @@
 #include "pairing.h"
 #include "progress.h"
 #include "fallback.h"
+#include "handshake.h"
 #include "links.h"
 #include "local.h"
 #include "rendezvous.h"
@@ -33,6 +34,14 @@ static int give_owed(struct rsk_stream *s, int fd)
 	return rsk_stream_give_owed(s, fd, RSK_OWED_CLOSED, -1);
 }
 
+/* Of ends in two network namespaces rsockd has told this one first, which may not have read it. */
+static void message(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
+{
+	if (m->apart)
+		rsk_local_hear();
+	rsk_pm_transaction_message(l, m, pm);
+}
+
 static const struct rsk_upcalls upcalls = {
 	.closed_unseen = rsk_fd_closed_unseen,
 	.ending = ending,
@@ -40,6 +49,7 @@ static const struct rsk_upcalls upcalls = {
 	.link_unused = rsk_pairing_sweep,
 	.paired = rsk_epoll_paired,
 	.changed = rsk_epoll_stream_event,
+	.waited = rsk_epoll_waited,
 	.last_goodbye = rsk_stream_last_goodbye,
 	.give_owed = give_owed,
 	.leave = rsk_fd_fall_back,
@@ -52,5 +62,5 @@ void rsk_upcalls_init(void)
 	rsk_links_gone = rsk_epoll_link_gone;
 	rsk_progress_job = &rsk_remote_job;
 	rsk_remote_ops = &rsk_link_handshake_ops;
-	rsk_rendezvous_message = rsk_pm_transaction_message;
+	rsk_rendezvous_message = message;
 }

@@ -20,6 +20,7 @@
 #include "ready.h"
 #include "spin.h"
 #include "stream.h"
+#include "syn.h"
 #include "wait.h"
 
 #define KERNEL_IDLE 8
@@ -369,7 +370,9 @@ static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	int n, out, doorbell_at, tries = KERNEL_TRIES;
 
 	do {
+		rsk_syn_wait_begin(&e->waiting, 1);
 		n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+		atomic_fetch_sub(&e->waiting, 1);
 		out = translate(f, e, evs, n, true, &doorbell_at);
 		*told |= n > 0;
 	} while (!out && n == max && --tries);

@@ -13,6 +13,7 @@
 #include "epollset.h"
 #include "spin.h"
 #include "stream.h"
+#include "syn.h"
 #include "touch.h"
 #include "wait.h"
 
@@ -25,14 +26,23 @@ static void retract(struct rsk_epoll *e)
 }
 
 struct sleeper {
-	struct rsk_epoll *e; /* NULL: not announced */
+	struct rsk_epoll *e;	 /* NULL: not announced */
+	struct rsk_epoll *waits; /* in the kernel, counted: syn.h; or NULL */
 };
+
+static inline void waits_no_more(struct sleeper *sl)
+{
+	if (sl->waits)
+		atomic_fetch_sub(&sl->waits->waiting, 1);
+	sl->waits = NULL;
+}
 
 /* Also runs when the thread is cancelled in its sleep. */
 static void wake_up(struct sleeper *sl)
 {
 	struct rsk_epoll *e = sl->e;
 
+	waits_no_more(sl);
 	if (!e)
 		return;
 	sl->e = NULL;
@@ -49,8 +59,10 @@ static void wake_up(struct sleeper *sl)
 	rsk_unlock(&e->lock);
 }
 
-static int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t until_ns,
-		       bool poll_only, const sigset_t *mask)
+/* @e: NULL: the set has no streams. */
+static inline int kernel_wait(struct sleeper *sl, struct rsk_epoll *e, int epfd,
+			      struct epoll_event *evs, int max, uint64_t until_ns, bool poll_only,
+			      const sigset_t *mask)
 {
 	int saved = errno, rc, ms = -1;
 
@@ -62,7 +74,12 @@ static int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t unti
 		left = until_ns > now ? (until_ns - now + 999999) / 1000000 : 0;
 		ms = left > INT32_MAX ? INT32_MAX : (int)left;
 	}
+	if (e) {
+		rsk_syn_wait_begin(&e->waiting, 1);
+		sl->waits = e;
+	}
 	rc = rsk_host->epoll_pwait(epfd, evs, max, ms, mask);
+	waits_no_more(sl);
 	if (rc < 0)
 		rc = -errno;
 	errno = saved;
@@ -89,8 +106,9 @@ static bool shows_nothing(struct rsk_epoll_family *f, struct rsk_epoll *e, int e
  * For a set whose nested sets hold streams: what the kernel shows of those may be more than is
  * true, so it is asked for events only after a check. The sleep itself consumes no event.
  */
-static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
-		       struct epoll_event *evs, int max, uint64_t until_ns, const sigset_t *mask)
+static int nested_wait(struct sleeper *sl, struct rsk_epoll_family *f, struct rsk_epoll *e,
+		       int epfd, struct epoll_event *evs, int max, uint64_t until_ns,
+		       const sigset_t *mask)
 {
 	struct pollfd p = { .fd = epfd, .events = POLLIN };
 	uint64_t now = rsk_now_ns(), left = until_ns > now ? until_ns - now : 0, never = UINT64_MAX;
@@ -98,14 +116,18 @@ static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd
 			       .tv_nsec = (long)(left % 1000000000u) };
 	int saved = errno, rc;
 
+	rsk_syn_wait_begin(&e->waiting, 1);
+	sl->waits = e;
 	rc = rsk_host->ppoll(&p, 1, until_ns == UINT64_MAX ? NULL : &ts, mask);
 	if (rc < 0)
 		rc = -errno;
 	errno = saved;
-	if (rc < 0)
-		return rc;
-	rsk_epoll_check_inside(f, e, &never);
-	return shows_nothing(f, e, epfd) ? 0 : rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+	if (rc >= 0) {
+		rsk_epoll_check_inside(f, e, &never);
+		rc = shows_nothing(f, e, epfd) ? 0 : rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+	}
+	waits_no_more(sl);
+	return rc;
 }
 
 #define EVENTS_A_PAGE (int)(RSK_TOUCH_PAGE / sizeof(struct epoll_event))
@@ -162,7 +184,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 {
 	struct rsk_epoll_family *f = rsk_epoll_family();
 	struct rsk_epoll *e = rsk_epoll_of(epfd);
-	struct sleeper sl __attribute__((cleanup(wake_up))) = { NULL };
+	struct sleeper sl __attribute__((cleanup(wake_up))) = { NULL, NULL };
 	uint64_t began = 0, until = UINT64_MAX, wake_ns;
 	bool poll_only = timeout && !timeout->tv_sec && !timeout->tv_nsec;
 	uint32_t handled = rsk_sigdefer_handled;
@@ -175,7 +197,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		until = rsk_until_ns(began, timeout);
 	}
 	if (!e || !f || max <= 0 || (uintptr_t)evs < 4096)
-		return kernel_wait(epfd, evs, max, until, poll_only, mask);
+		return kernel_wait(&sl, e, epfd, evs, max, until, poll_only, mask);
 	rsk_epoll_name(e, epfd);
 	/* The set holds no stream of ours: the kernel handles it, unless that changes meanwhile. */
 	if (!e->tagged && !e->ninner && until == UINT64_MAX) {
@@ -184,7 +206,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		n = tell_over(f, e, epfd, evs, max);
 		if (n)
 			return n;
-		n = kernel_wait(epfd, evs, max, until, poll_only, mask);
+		n = kernel_wait(&sl, e, epfd, evs, max, until, poll_only, mask);
 		if (n >= 0 && e->belled)
 			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, 0);
 		if (n || poll_only)
@@ -237,11 +259,11 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		if (cut)
 			wake_ns = 0;
 		if (nested && !poll_only)
-			n = nested_wait(f, e, epfd, evs, max, wake_ns, mask);
+			n = nested_wait(&sl, f, e, epfd, evs, max, wake_ns, mask);
 		else if (nested && shows_nothing(f, e, epfd))
 			n = 0;
 		else
-			n = kernel_wait(epfd, evs, max, wake_ns, poll_only, mask);
+			n = kernel_wait(&sl, e, epfd, evs, max, wake_ns, poll_only, mask);
 		wake_up(&sl);
 		if (n < 0)
 			return n;

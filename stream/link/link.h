@@ -126,7 +126,6 @@ struct rsk_link {
 	/* Remote: streams wait for their turn to ask; under the pairing lock. */
 	bool waits;
 	uint32_t next_sid; /* the next id to try; under the pairing lock */
-	uint32_t guesses;  /* PAIR by a first segment that is not a stream's; pairing lock */
 	_Atomic(struct rsk_link_part *) part[RSK_SEG_STREAMS / RSK_SEG_REACH];
 };
 

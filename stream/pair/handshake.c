@@ -23,7 +23,7 @@ int rsk_link_msg_validate(const struct rsk_link_msg *m, size_t bytes, struct rsk
 	if (m->type == RSK_LINK_HELLO)
 		return rsk_seg_geometry_check(&m->geometry);
 	if (m->sid >= RSK_SEG_STREAMS || m->reason >= RSK_REASON_COUNT || m->fd < 0 ||
-	    m->pm_bytes > sizeof(m->pm) || m->syn.n > RSK_SYN_MOST)
+	    m->pm_bytes > sizeof(m->pm) || m->apart > 1)
 		return -EPROTO;
 	if (rsk_pm_msg_decode(m->pm, m->pm_bytes, pm) < 0 || pm->op != op_of[m->type])
 		return -EPROTO;

@@ -11,7 +11,6 @@
 
 #include "pm_msg.h"
 #include "shm.h"
-#include "syn.h"
 
 /* The last digit is the version: 2 has doorbells that are read, and PAUSE; 3 has syn. */
 #define RSK_LINK_MAGIC 0x6b6e6c72736b3033ull
@@ -39,12 +38,11 @@ struct rsk_link_msg {
 	int32_t peer_fd;
 	uint32_t reason; /* DENY */
 	/*
-	 * PAIR, ACCEPT: the ends are in two network namespaces, and this is the proof: the values
-	 * that the time stamp of the connection's first segment may have (syn.h); n 0: they are
-	 * not.
+	 * PAIR, ACCEPT: 1: the ends are in two network namespaces, and rsockd has brought them
+	 * together over this link; 0.
 	 */
-	struct rsk_syn syn;
-	uint32_t pad[2]; /* 0 */
+	uint32_t apart;
+	uint32_t pad[3]; /* 0 */
 	uint32_t pm_bytes;
 	uint8_t pm[RSK_PM_WIRE_MAPPED_BYTES];
 };

@@ -103,6 +103,7 @@ void rsk_local_forked(void)
 	rsk_rsockd.fd = -1;
 	rsk_local_out_clear(&rsk_rsockd.out);
 	rsk_reservations_forked();
+	rsk_syn_forked();
 	atomic_store_explicit(&look_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&settled, false, memory_order_relaxed);
 }
@@ -159,7 +160,7 @@ void rsk_local_lookup(struct rsk_stream *s, int fd)
 	m.cookie = rsk_cookie_of(fd);
 	if (!rsk_knobs.no_shm && rsk_resolve_list_between() && rsk_syn_learn(s, fd, &syn)) {
 		m.flags |= RSK_LOCAL_BY_SYN;
-		m.link = (uint64_t)syn.n << 32 | syn.first;
+		m.link = rsk_syn_pack(syn);
 	}
 	/* What was decided belongs to a mapping: a child has its parent's, and none yet. */
 	if (!s->pairing.mapping)
@@ -207,15 +208,17 @@ static void meet(const struct rsk_local_msg *m, int with)
 	with = with < 0 ? with : rsk_own_fd(with);
 	if (with >= 0)
 		rsk_rendezvous_vouched(with, connecting, &peer);
-	if (!connecting)
+	if (!connecting && !(m->flags & RSK_LOCAL_BY_SYN))
 		return; /* the other end connects */
 	s = meant(m);
 	if (!s)
 		return;
-	if (rsk_rendezvous_known(m->link)) {
+	s->syn.met = m->flags & RSK_LOCAL_BY_SYN ? m->link : 0;
+	if (!connecting)
+		s->pairing.steps = 0;
+	else if (rsk_rendezvous_known(m->link)) {
 		s->pairing.found.nonce = m->link;
 		s->pairing.found.fd = m->peer_fd;
-		s->pairing.found.by_syn = m->flags & RSK_LOCAL_BY_SYN;
 		s->pairing.steps = 0;
 	} else {
 		struct rsk_local_msg lost = { .type = RSK_LOCAL_LOST, .link = m->link };
@@ -239,12 +242,14 @@ static bool elsewhere(uint32_t reason)
 
 /*
  * The other end is on another host, to which there is no device, or in a network namespace of its
- * own on this one: then its process says so at about the same time.
+ * own on this one: then its process says so at about the same time, and a send of this one may
+ * still have to show what its first segment was.
  */
 static bool leads_nowhere(const struct rsk_stream *s)
 {
 	return s->pairing.answer.told && elsewhere(s->pairing.answer.told) && !rsk_rdma_device() &&
-	       (!s->syn.is.n || s->pairing.search.looks >= LOOKS_APART);
+	       (!rsk_resolve_list_between() ||
+		(s->pairing.search.looks >= LOOKS_APART && !atomic_load(&s->syn.asked)));
 }
 
 void rsk_local_given_up(struct rsk_stream *s)
@@ -319,6 +324,13 @@ static void serve_by(const struct rsk_local_msg *m)
 	rsk_stream_unpin(s);
 }
 
+/* By one of the next sends, which begins with a pairing step: shown_send.c. */
+static void show_syn(struct rsk_stream *s)
+{
+	atomic_store(&s->syn.asked, RSK_SYN_ASKED);
+	atomic_store_explicit(&s->work.step, 0, memory_order_relaxed);
+}
+
 static void answer(const struct rsk_local_msg *m)
 {
 	struct rsk_stream *s;
@@ -335,6 +347,9 @@ static void answer(const struct rsk_local_msg *m)
 	s->pairing.answer.told = (uint8_t)m->reason;
 	s->pairing.answer.ns = rsk_now_ns();
 	s->pairing.search.lasting = elsewhere(m->reason);
+	if ((m->flags & RSK_LOCAL_BY_SYN) && s->connecting_side && !s->syn.is.n &&
+	    !atomic_load(&s->syn.asked))
+		show_syn(s);
 	if (s->pairing.search.lasting)
 		rsk_remote_addr_cache_add(&s->tuple);
 	if (m->link && !s->connecting_side)

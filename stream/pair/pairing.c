@@ -199,7 +199,6 @@ static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 		if (rc == 0 && rsk_registry_alive(&e)) {
 			s->pairing.found.nonce = e.nonce;
 			s->pairing.found.fd = e.fd;
-			s->pairing.found.by_syn = false;
 			s->pairing.steps = 0;
 		}
 	}

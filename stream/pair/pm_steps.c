@@ -19,7 +19,6 @@
 #include "progress.h"
 #include "rendezvous.h"
 #include "stream.h"
-#include "syn.h"
 #include "tuple.h"
 
 /*
@@ -104,30 +103,31 @@ void rsk_pm_transaction_set_mapping(struct rsk_stream *s, uint64_t handle)
 	s->pairing.mapping = handle;
 }
 
+bool rsk_pm_transaction_met(const struct rsk_stream *s, const struct rsk_link *l)
+{
+	return !l->remote && l->vouched && s->syn.met && s->syn.met == l->peer_nonce;
+}
+
 /*
- * The other end is in another network namespace, where sock_diag shows nothing: who knows the time
- * stamp of the first segment is taken for its holder, where the operator has said that this is
- * enough (docs/adr/containers.md). Not if the kernel shows that end here: then it says whose it
- * is.
+ * The other end is in another network namespace, where sock_diag shows nothing: rsockd has brought
+ * the two together over this link, since each of their processes knew what the connection's first
+ * segment was (docs/adr/containers.md). Not if the kernel shows that end here: then it says whose
+ * it is.
  */
-static int proof_by_syn(struct rsk_stream *s, int fd, const struct rsk_link *l,
-			const struct rsk_link_msg *m)
+static int proof_apart(struct rsk_stream *s, const struct rsk_link *l, const struct rsk_link_msg *m)
 {
 	struct rsk_tuple end = rsk_tuple_mirror(&s->tuple);
 	struct rsk_owner owner;
-	struct rsk_syn ours;
 
-	/* The accepting end knows the one value: to repeat what it was told is no proof. */
-	if (!l->vouched || (s->connecting_side && m->syn.n != 1) || m->netns == s->tuple.netns ||
-	    rsk_owner_lookup(&end, &owner) != -ENOENT || !rsk_syn_learn(s, fd, &ours) ||
-	    !rsk_syn_match(&ours, &m->syn))
+	if (!rsk_pm_transaction_met(s, l) || m->netns == s->tuple.netns ||
+	    rsk_owner_lookup(&end, &owner) != -ENOENT)
 		return RSK_REASON_NOT_HOLDER;
 	s->apart = true;
 	s->peer.fd = -1;
 	return 0;
 }
 
-int rsk_pm_transaction_proof(struct rsk_stream *s, int fd, struct rsk_link *l,
+int rsk_pm_transaction_proof(struct rsk_stream *s, const struct rsk_link *l,
 			     const struct rsk_link_msg *m)
 {
 	struct rsk_owner owner;
@@ -140,8 +140,8 @@ int rsk_pm_transaction_proof(struct rsk_stream *s, int fd, struct rsk_link *l,
 	s->apart = false;
 	if (l->remote)
 		return 0;
-	if (m->syn.n)
-		return proof_by_syn(s, fd, l, m);
+	if (m->apart)
+		return proof_apart(s, l, m);
 	if (m->netns != s->tuple.netns)
 		return RSK_REASON_OTHER_NETNS;
 	/*

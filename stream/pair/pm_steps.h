@@ -41,7 +41,13 @@ void rsk_pm_transaction_set_mapping(struct rsk_stream *s, uint64_t handle);
  * Checks that the process at the other end of the link holds the mirrored end now. Returns 0 or a
  * reason.
  */
-int rsk_pm_transaction_proof(struct rsk_stream *s, int fd, struct rsk_link *l,
+int rsk_pm_transaction_proof(struct rsk_stream *s, const struct rsk_link *l,
 			     const struct rsk_link_msg *m);
+
+/*
+ * Whether rsockd has brought the stream's two ends together over that link by the connection's
+ * first segment.
+ */
+bool rsk_pm_transaction_met(const struct rsk_stream *s, const struct rsk_link *l);
 
 #endif

@@ -23,7 +23,6 @@
 #include "pm_steps.h"
 #include "rendezvous.h"
 #include "stream.h"
-#include "syn.h"
 #include "tuple.h"
 #include "upcall.h"
 #include "link_requests.h"
@@ -39,8 +38,6 @@
  * answer.
  */
 #define ASKING_MOST 64u
-
-#define GUESSES_MOST 64u
 
 static void paired(struct rsk_stream *s)
 {
@@ -118,8 +115,7 @@ void rsk_pm_transaction_begin(struct rsk_stream *s, int fd, struct rsk_link *l, 
 	}
 	m.cookie = rsk_cookie_of(fd);
 	m.netns = s->tuple.netns;
-	if (s->pairing.found.by_syn && !l->remote)
-		rsk_syn_learn(s, fd, &m.syn);
+	m.apart = rsk_pm_transaction_met(s, l);
 	pm_request(s, &pm);
 	if (rsk_pm_transaction_attach(s, l, m.sid) < 0) {
 		rsk_stream_untrack(s, RSK_REASON_MEMORY);
@@ -187,24 +183,18 @@ struct rsk_stream *rsk_pm_transaction_accepting(const struct rsk_tuple *ours, in
 }
 
 /*
- * The same where an address may be translated: by the number that rsockd has told the other end,
- * and by the connection's first segment. A peer that guesses has as many tries as honest requests
- * can go wrong.
+ * The same where an address may be translated: the stream of the number that rsockd has told the
+ * other end, if it has told this one, too.
  */
-static struct rsk_stream *accepting_by_syn(struct rsk_link *l, const struct rsk_link_msg *m,
-					   const struct rsk_pm_msg *pm)
+static struct rsk_stream *accepting_apart(const struct rsk_link *l, int fd)
 {
-	struct rsk_stream *s = rsk_fd_tracked(m->peer_fd) ? rsk_stream_of(m->peer_fd) : NULL;
-	bool waits = s && rsk_stream_phase(s) == RSK_PHASE_LOOKUP && !s->connecting_side &&
-		     s->tuple.peer_port == pm->cp_port;
-	struct rsk_syn ours;
+	struct rsk_stream *s = fd >= 0 && rsk_fd_tracked(fd) ? rsk_stream_of(fd) : NULL;
 
-	if (waits && rsk_syn_learn(s, m->peer_fd, &ours) && rsk_syn_match(&ours, &m->syn))
+	if (s && rsk_stream_phase(s) == RSK_PHASE_LOOKUP && !s->connecting_side &&
+	    rsk_pm_transaction_met(s, l))
 		return s;
 	if (s)
 		rsk_stream_unpin(s);
-	if (waits && ++l->guesses > GUESSES_MOST)
-		rsk_link_kill(l);
 	return NULL;
 }
 
@@ -229,7 +219,7 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 	int why = objection(l, m, s);
 
 	if (!why)
-		why = rsk_pm_transaction_proof(s, fd, l, m);
+		why = rsk_pm_transaction_proof(s, l, m);
 	s->pairing.key_up = m->key_up;
 	s->pairing.key_down = m->key_down;
 	s->pairing.handle = pm->assoc_handle;
@@ -248,8 +238,7 @@ static void accept_pair(struct rsk_link *l, const struct rsk_link_msg *m,
 	answer.fd = fd;
 	answer.cookie = rsk_cookie_of(fd);
 	answer.netns = s->tuple.netns;
-	if (s->apart)
-		rsk_syn_learn(s, fd, &answer.syn);
+	answer.apart = s->apart;
 	rsk_pm_transaction_send(l, &answer, &out);
 }
 
@@ -346,13 +335,13 @@ static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 		return;
 	}
 	/* Another host names the addresses, which rsockd has mapped. */
-	if (l->remote && m->syn.n) {
+	if (l->remote && m->apart) {
 		rsk_link_kill(l);
 		return;
 	}
 	fd = m->peer_fd;
-	if (m->syn.n)
-		s = accepting_by_syn(l, m, pm);
+	if (m->apart)
+		s = accepting_apart(l, m->peer_fd);
 	else
 		s = rsk_pm_transaction_accepting(&end, m->peer_fd, &fd);
 	if (!s) {
@@ -398,9 +387,8 @@ static void on_accept(struct rsk_link *l, const struct rsk_link_msg *m, const st
 		return;
 	}
 	pm_request(s, &req);
-	why = rsk_pm_msg_answers(pm, &req) ?
-		      rsk_pm_transaction_proof(s, rsk_stream_find_fd(s), l, m) :
-		      RSK_REASON_PEER_DENIED;
+	why = rsk_pm_msg_answers(pm, &req) ? rsk_pm_transaction_proof(s, l, m) :
+					     RSK_REASON_PEER_DENIED;
 	if (!why && rsk_pm_msg_ack(pm, &out) < 0)
 		why = RSK_REASON_PEER_DENIED;
 	if (why) {

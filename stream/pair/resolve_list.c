@@ -82,8 +82,6 @@ void rsk_resolve_list_check(void)
 		/* Listeners that exist are to keep first segments from now on. */
 		rsk_rsockd.missed |= (now->flags & RSK_LOCAL_BETWEEN) &&
 				     !rsk_resolve_list_between();
-		atomic_store_explicit(&rsk_syn_wanted, now->flags & RSK_LOCAL_BETWEEN,
-				      memory_order_relaxed);
 		atomic_store_explicit(&list, now, memory_order_release);
 	}
 	rsk_sys_close(fd);

@@ -7,6 +7,7 @@
 #include "arena.h"
 #include "pairing.h"
 #include "stream.h"
+#include "syn.h"
 
 #define PAIRING_ROUNDS 16 /* of a stream that is being paired, in one call */
 
@@ -50,6 +51,12 @@ void rsk_poll_set_awake(struct rsk_poll_set *p)
 	p->news = RSK_NEWS_AWAKE;
 }
 
+/* It is paired now, or the call ends. */
+static void waits_no_more(struct rsk_stream *s)
+{
+	atomic_fetch_sub(&s->plain.rx, RSK_PLAIN_POLL);
+}
+
 void rsk_poll_set_fini(struct rsk_poll_set *p)
 {
 	rsk_poll_set_awake(p);
@@ -59,7 +66,7 @@ void rsk_poll_set_fini(struct rsk_poll_set *p)
 		rsk_doorbell_give(&p->doorbells[i]);
 	for (uint32_t i = 0; i < p->nitems; i++) {
 		if (!p->items[i].paired)
-			atomic_fetch_sub(&p->items[i].s->plain.rx, 1);
+			waits_no_more(p->items[i].s);
 		rsk_stream_unpin(p->items[i].s);
 	}
 	p->nitems = p->ndoorbells = 0;
@@ -121,9 +128,9 @@ int rsk_poll_set_init(struct rsk_poll_set *p, struct pollfd *fds, nfds_t n)
 			 * As in rsk_op_begin(): counted, so that the peer is not told that this end
 			 * watches the ring.
 			 */
-			atomic_fetch_add(&s->plain.rx, 1);
+			rsk_syn_wait_begin(&s->plain.rx, RSK_PLAIN_POLL);
 			if (atomic_load(&s->phase) == RSK_PHASE_PAIRED) {
-				atomic_fetch_sub(&s->plain.rx, 1);
+				waits_no_more(s);
 				paired = true;
 			}
 			p->pairs |= rsk_stream_is_paired_now(s);
@@ -152,7 +159,7 @@ void rsk_poll_set_pair(struct rsk_poll_set *p)
 						 RSK_POLL_PAIRING_FDS - p->npairing);
 		if (rsk_stream_phase(it->s) != RSK_PHASE_PAIRED)
 			continue;
-		atomic_fetch_sub(&it->s->plain.rx, 1);
+		waits_no_more(it->s);
 		it->paired = true;
 		p->npaired++;
 	}

@@ -49,7 +49,7 @@ static struct rsk_stream *stream_alloc(void)
 	CLEAR(s, fds, link);
 	/* These may be set before it is attached. */
 	s->qos = (struct rsk_qos){ 0 };
-	memset(&s->syn, 0, sizeof(s->syn));
+	memset((void *)&s->syn, 0, sizeof(s->syn));
 	s->apart = false;
 	s->qos_priority = 0;
 	return s;
@@ -65,6 +65,12 @@ static void no_number(int fd, uintptr_t w)
 static void no_stream(struct rsk_stream *s)
 {
 	(void)s;
+}
+
+static bool nobody_waits(struct rsk_stream *s)
+{
+	(void)s;
+	return false;
 }
 
 static void none(void)
@@ -100,6 +106,7 @@ static const struct rsk_upcalls nobody = {
 	.link_unused = none,
 	.paired = no_stream,
 	.changed = no_stream,
+	.waited = nobody_waits,
 	.last_goodbye = no_goodbye,
 	.give_owed = no_gift,
 	.leave = no_way,

@@ -73,6 +73,8 @@ struct rsk_noted {
  * "The pairing lock" is the process's (place.h). Where fields lie: the asserts below.
  */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): fields are grouped by use */
+#define RSK_PLAIN_POLL 0x10001u
+
 struct rsk_stream {
 	/*
 	 * The first fields are written rarely, and read at every call. A change of phase is a
@@ -178,7 +180,8 @@ struct rsk_stream {
 	 * in send, the sender does not fix the switch position N. Dekker's pattern with the phase:
 	 * enter = add, fence, read the phase again; pair = set the phase, fence, read the count.
 	 * Counted here: threads in poll() and in chunks of a large send, and calls that begin with
-	 * a pairing step; the others are in refs.
+	 * a pairing step; the others are in refs. Those in poll() count as RSK_PLAIN_POLL, so that
+	 * they are known from the others: syn.h.
 	 */
 	struct {
 		_Atomic(uint32_t) rx, tx;
@@ -210,7 +213,6 @@ struct rsk_stream {
 			uint64_t nonce;
 			int fd;	     /* the peer's fd, as it posted it */
 			bool remote; /* @nonce names a link to another host */
-			bool by_syn; /* rsockd has found it by its first segment */
 		} found;
 		/* What rsockd said of a stream in peer lookup. */
 		struct {
@@ -298,9 +300,16 @@ struct rsk_stream {
 	int qos_priority;   /* SO_PRIORITY as it has left it; another value is the program's */
 	/* The first segment: syn.h. The pairing lock. */
 	struct {
-		uint64_t began_ns, ended_ns; /* of connect() */
+		/* enum rsk_syn_asked. Relaxed: a send that sees it late leaves it to the next. */
+		_Atomic(uint8_t) asked;
+		uint8_t shows; /* sends that were to show it */
 		bool looked;
 		struct rsk_syn is;
+		/*
+		 * The name of the link over which rsockd has brought the two ends together by it;
+		 * 0: it has not.
+		 */
+		uint64_t met;
 	} syn;
 	/* Its ends are in two network namespaces: no kernel interface shows both. Before PAIRED. */
 	bool apart;

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * syn.c - see syn.h.
- *
- * The accepting end reads the segment that the kernel has kept (TCP_SAVED_SYN): address translation
- * leaves its options alone. The connecting end reads its clock for time stamps (TCP_TIMESTAMP),
- * which is the monotonic clock in milliseconds plus an offset of the connection: with the time at
- * which connect() began, and that at which it returned, this is what the segment had.
- */
+/* syn.c - see syn.h. */
 #include "syn.h"
 
+#include <errno.h>
+#include <linux/net_tstamp.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/ip6.h>
-#include <netinet/tcp.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -20,17 +16,19 @@
 
 #include "engine.h"
 #include "stream.h"
+#include "upcall.h"
 
-#define NS_PER_MS 1000000u
-#define CLOCK_TRIES 4
-#define OPTION_TIMESTAMP 8
-#define OPTION_TIMESTAMP_BYTES 10
+#define TCP_STATE_ESTABLISHED 1
 #define IP4_MOST 60
+#define TCP_LEAST 20
 #define TCP_MOST 60
+#define LINK_MOST 32 /* Ethernet with tags is 22 */
+#define CONTROL_BYTES 256
+#define LATE_TRIES 16
 
 /* Set by any thread, never cleared; relaxed. */
 static _Atomic(bool) programs, kept;
-_Atomic(bool) rsk_syn_wanted;
+_Atomic(uint32_t) rsk_syn_reads;
 
 void rsk_syn_is_the_programs(void)
 {
@@ -64,111 +62,260 @@ void rsk_syn_keep(int listener)
 	rsk_sys_setsockopt(listener, IPPROTO_TCP, TCP_SAVE_SYN, &on, sizeof(on));
 }
 
-/* Where the TCP header begins; 0: no IP header that is understood. */
-static size_t behind_ip(const uint8_t *p, size_t n)
+/* ---- headers ---- */
+
+static uint16_t be16(const uint8_t *p)
 {
-	if (n >= sizeof(struct iphdr) && p[0] >> 4 == 4)
-		return (size_t)(p[0] & 15) * 4;
-	if (n >= sizeof(struct ip6_hdr) && p[0] >> 4 == 6 &&
-	    p[offsetof(struct ip6_hdr, ip6_nxt)] == IPPROTO_TCP)
-		return sizeof(struct ip6_hdr);
-	return 0;
+	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-/* The time stamp among the options of a segment with its IP header. */
-static bool find_stamp(const uint8_t *p, size_t n, uint32_t *out)
+static uint32_t be32(const uint8_t *p)
 {
-	size_t at = behind_ip(p, n), end;
+	return (uint32_t)be16(p) << 16 | be16(p + 2);
+}
 
-	if (!at || at + sizeof(struct tcphdr) > n)
-		return false;
-	end = at + (size_t)(p[at + 12] >> 4) * 4;
-	if (end > n)
-		return false;
-	for (at += sizeof(struct tcphdr); at < end;) {
-		size_t len;
+/* What a packet of TCP says; its fields of rsk_syn, and where the bytes of the stream begin. */
+struct segment {
+	uint32_t seq;
+	uint16_t mark;
+	bool ipv6;
+	size_t bytes; /* of the stream */
+};
 
-		if (p[at] == TCPOPT_EOL)
-			return false;
-		if (p[at] == TCPOPT_NOP) {
-			at++;
-			continue;
-		}
-		if (at + 2 > end)
-			return false;
-		len = p[at + 1];
-		if (len < 2 || at + len > end)
-			return false;
-		if (p[at] == OPTION_TIMESTAMP && len == OPTION_TIMESTAMP_BYTES) {
-			uint32_t value;
+/* The sum of the words of an IPv4 header is all ones. */
+static bool sums_up(const uint8_t *p, size_t n)
+{
+	uint32_t sum = 0;
 
-			memcpy(&value, p + at + 2, sizeof(value));
-			*out = ntohl(value);
-			return true;
-		}
-		at += len;
+	for (size_t i = 0; i < n; i += 2)
+		sum += be16(p + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)(sum + (sum >> 16)) == 0xffff;
+}
+
+/*
+ * False: @p does not begin with the IP header of a segment of TCP. @whole: the bytes behind it are
+ * there, and those of the stream are @whole.
+ */
+static bool parse(const uint8_t *p, size_t n, size_t whole, struct segment *out)
+{
+	size_t ip = 0, tcp;
+
+	if (n >= sizeof(struct iphdr) && p[0] >> 4 == 4) {
+		ip = (size_t)(p[0] & 15) * 4;
+		if (ip < sizeof(struct iphdr) || ip > n || p[9] != IPPROTO_TCP || !sums_up(p, ip))
+			return false;
+		out->mark = be16(p + 4);
+		out->ipv6 = false;
+	} else if (n >= sizeof(struct ip6_hdr) && p[0] >> 4 == 6 && p[6] == IPPROTO_TCP) {
+		ip = sizeof(struct ip6_hdr);
+		out->mark = be16(p + 2);
+		out->ipv6 = true;
 	}
-	return false;
+	if (!ip || ip + TCP_LEAST > n)
+		return false;
+	tcp = (size_t)(p[ip + 12] >> 4) * 4;
+	if (tcp < TCP_LEAST || ip + tcp > n)
+		return false;
+	out->seq = be32(p + ip + 4);
+	out->bytes = n - ip - tcp;
+	return !whole || out->bytes <= whole;
+}
+
+/* A flow label of 0 is none, and no secret. */
+static uint16_t marks(const struct segment *g, uint32_t n)
+{
+	return g->ipv6 && !g->mark ? 0 : (uint16_t)n;
 }
 
 static struct rsk_syn accepted(int fd)
 {
-	uint8_t segment[sizeof(struct ip6_hdr) + IP4_MOST + TCP_MOST];
-	socklen_t len = sizeof(segment);
-	struct rsk_syn syn = { .n = 1 };
+	uint8_t packet[sizeof(struct ip6_hdr) + IP4_MOST + TCP_MOST];
+	socklen_t len = sizeof(packet);
+	struct segment g;
 
 	/* It can be read once. */
 	if (!rsk_syn_hidden() ||
-	    rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_SAVED_SYN, segment, &len) < 0 ||
-	    !find_stamp(segment, len, &syn.first))
-		syn.n = 0;
-	return syn;
-}
-
-/* The connection's clock less ours, in milliseconds. False: time stamps are not in use. */
-static bool offset_of(int fd, uint32_t *offset)
-{
-	struct tcp_info info;
-	socklen_t len = sizeof(info);
-
-	memset(&info, 0, sizeof(info));
-	if (rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
-	    !(info.tcpi_options & TCPI_OPT_TIMESTAMPS))
-		return false;
-	for (int i = 0; i < CLOCK_TRIES; i++) {
-		uint64_t before = rsk_now_ns() / NS_PER_MS;
-		uint32_t clock = 0;
-
-		len = sizeof(clock);
-		if (rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_TIMESTAMP, &clock, &len) < 0)
-			return false;
-		*offset = clock - (uint32_t)before;
-		if (rsk_now_ns() / NS_PER_MS == before)
-			return true;
-	}
-	return false;
-}
-
-static struct rsk_syn connected(const struct rsk_stream *s, int fd)
-{
-	uint64_t first = s->syn.began_ns / NS_PER_MS, last = s->syn.ended_ns / NS_PER_MS;
-	struct rsk_syn syn = { 0 };
-	uint32_t offset;
-
-	if (!s->syn.ended_ns || last - first > RSK_SYN_MOST - 3 || !offset_of(fd, &offset))
-		return syn;
-	/* One more on each side: the two clocks are read at different moments of a millisecond. */
-	syn.first = (uint32_t)first + offset - 1;
-	syn.n = (uint32_t)(last - first) + 3;
-	return syn;
+	    rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_SAVED_SYN, packet, &len) < 0 ||
+	    !parse(packet, len, 0, &g))
+		return (struct rsk_syn){ 0 };
+	return (struct rsk_syn){ .seq = g.seq, .mark = g.mark, .n = marks(&g, 1) };
 }
 
 bool rsk_syn_learn(struct rsk_stream *s, int fd, struct rsk_syn *out)
 {
-	if (!s->syn.looked) {
+	if (!s->connecting_side && !s->syn.looked) {
 		s->syn.looked = true;
-		s->syn.is = s->connecting_side ? connected(s, fd) : accepted(fd);
+		s->syn.is = accepted(fd);
 	}
 	*out = s->syn.is;
 	return out->n;
+}
+
+/* ---- a segment that is sent ---- */
+
+void rsk_syn_hold_back(_Atomic(uint32_t) *waiting, uint32_t one)
+{
+	do {
+		atomic_fetch_sub(waiting, one);
+		while (atomic_load(&rsk_syn_reads))
+			sched_yield();
+		atomic_fetch_add(waiting, one);
+	} while (atomic_load(&rsk_syn_reads));
+}
+
+void rsk_syn_forked(void)
+{
+	atomic_store(&rsk_syn_reads, 0);
+}
+
+/* What the kernel knows of the connection before and after the send. */
+struct counts {
+	uint64_t bytes;		  /* of the stream that were sent */
+	uint32_t segments, piece; /* sent; bytes of the stream in each, at most */
+	bool at_rest; /* nothing is unsent or unacknowledged: the next segment leaves at once */
+};
+
+static bool count(int fd, struct counts *c)
+{
+	struct tcp_info ti = { 0 };
+	socklen_t len = sizeof(ti);
+
+	/* tcpi_bytes_retrans came with Linux 4.19. */
+	if (rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &ti, &len) < 0 ||
+	    len < offsetof(struct tcp_info, tcpi_bytes_retrans) + sizeof(ti.tcpi_bytes_retrans))
+		return false;
+	c->bytes = ti.tcpi_bytes_sent - ti.tcpi_bytes_retrans;
+	c->segments = ti.tcpi_segs_out;
+	c->piece = ti.tcpi_snd_mss ? ti.tcpi_snd_mss : 1;
+	c->at_rest = ti.tcpi_state == TCP_STATE_ESTABLISHED && !ti.tcpi_notsent_bytes &&
+		     !ti.tcpi_unacked && !ti.tcpi_total_retrans;
+	return true;
+}
+
+static bool corked(int fd)
+{
+	socklen_t len = sizeof(int);
+	int on = 1;
+
+	return rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, &len) < 0 || on;
+}
+
+/* The bytes of a packet from the error queue; 0: it is empty. */
+static size_t take(int fd, uint8_t *packet, size_t most)
+{
+	uint8_t control[CONTROL_BYTES];
+	struct iovec iov = { packet, most };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t n = rsk_sys_recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT);
+
+	return n > 0 ? (size_t)n : 0;
+}
+
+bool rsk_syn_take_late(int fd)
+{
+	uint8_t packet[1];
+
+	return take(fd, packet, sizeof(packet));
+}
+
+/*
+ * The packets of the send, one for each device that it passes. All show the same segment; of one
+ * with more headers in front (a tunnel) the first that can be read is taken. Returns how many.
+ */
+static int shown(int fd, size_t sent, struct segment *out)
+{
+	uint8_t packet[LINK_MOST + IP4_MOST + TCP_MOST + RSK_SYN_SEND_BYTES];
+	size_t n;
+	int packets = 0;
+
+	out->bytes = 0;
+	for (int i = 0; i < LATE_TRIES; i++) {
+		n = take(fd, packet, sizeof(packet));
+		if (!n && packets)
+			break;
+		packets += n != 0;
+		for (size_t at = 0; n && !out->bytes && at <= LINK_MOST && at < n; at += 2)
+			if (!parse(packet + at, n - at, sent, out))
+				out->bytes = 0;
+	}
+	return packets;
+}
+
+static ssize_t send_stamped(int fd, const struct iovec *iov, int n, int flags)
+{
+	const uint32_t what = SOF_TIMESTAMPING_TX_SCHED;
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(what))];
+	} control = { .space = { 0 } };
+	struct msghdr m = { .msg_iov = (struct iovec *)iov,
+			    .msg_iovlen = (size_t)n,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+
+	control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+					 .cmsg_type = SO_TIMESTAMPING,
+					 .cmsg_len = CMSG_LEN(sizeof(what)) };
+	memcpy(CMSG_DATA(&control.head), &what, sizeof(what));
+	return rsk_sys_sendmsg(fd, &m, flags);
+}
+
+/*
+ * The kernel shows the packet with the last byte of the send: here the only one. Between the two
+ * counts it may have sent segments without bytes, ahead of it.
+ */
+static struct rsk_syn count_back(const struct segment *g, size_t sent, const struct counts *before,
+				 const struct counts *after)
+{
+	uint32_t pieces = (uint32_t)((sent + after->piece - 1) / after->piece);
+	uint32_t all = after->segments - before->segments;
+	uint32_t ahead = all > pieces ? all - pieces : 0;
+	struct rsk_syn syn = { .seq = g->seq - 1 - (uint32_t)before->bytes, .mark = g->mark };
+
+	if (!g->bytes || g->bytes != sent || after->bytes != before->bytes + sent ||
+	    ahead >= RSK_SYN_MARKS_MOST)
+		return syn;
+	/* Each segment has the identification after that of the one before; the label stays. */
+	if (!g->ipv6)
+		syn.mark = (uint16_t)(g->mark - before->segments - ahead);
+	syn.n = marks(g, g->ipv6 ? 1 : ahead + 1);
+	return syn;
+}
+
+static ssize_t send_and_see(struct rsk_stream *s, int fd, const struct iovec *iov, int n, int flags,
+			    struct rsk_syn *out, bool *late)
+{
+	struct counts before, after;
+	struct segment g = { 0 };
+	ssize_t sent;
+
+	if (atomic_load(&s->plain.rx) >= RSK_PLAIN_POLL || rsk_upcalls->waited(s) ||
+	    !count(fd, &before) || !before.at_rest || corked(fd))
+		return -RSK_EKERNEL;
+	sent = send_stamped(fd, iov, n, flags);
+	if (sent <= 0)
+		return sent;
+	*late = shown(fd, (size_t)sent, &g) == 0;
+	if (!*late && count(fd, &after))
+		*out = count_back(&g, (size_t)sent, &before, &after);
+	return sent;
+}
+
+ssize_t rsk_syn_send(struct rsk_stream *s, int fd, const struct iovec *iov, int n, int flags,
+		     struct rsk_syn *out, bool *late)
+{
+	ssize_t sent;
+
+	out->n = 0;
+	*late = false;
+	rsk_sigdefer_enter();
+	atomic_fetch_add(&rsk_syn_reads, 1);
+	sent = send_and_see(s, fd, iov, n, flags, out, late);
+	atomic_fetch_sub(&rsk_syn_reads, 1);
+	rsk_sigdefer_exit();
+	return sent;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <rsock/reason.h>
+#include <rsock/syn.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -43,14 +44,13 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	require(!(m->flags & RSK_LOCAL_NO_SHM) || m->type == RSK_LOCAL_LOOKUP);
 	require(!(m->flags & RSK_LOCAL_DRY) || m->type == RSK_LOCAL_LOOKUP);
 	require(!(m->flags & RSK_LOCAL_BY_SYN) || m->type == RSK_LOCAL_LOOKUP ||
-		m->type == RSK_LOCAL_RENDEZVOUS);
+		m->type == RSK_LOCAL_RENDEZVOUS || m->type == RSK_LOCAL_ANSWER);
 	require(!(m->flags & RSK_LOCAL_PAIR) ||
 		((m->type == RSK_LOCAL_LINK || m->type == RSK_LOCAL_ANSWER) &&
 		 m->flags == RSK_LOCAL_PAIR));
-	require(m->flags <=
-		(RSK_LOCAL_CONNECTING | RSK_LOCAL_QUIET | RSK_LOCAL_AGAIN | RSK_LOCAL_ABLE |
-		 RSK_LOCAL_NO_SHM | RSK_LOCAL_DRY | RSK_LOCAL_REFUSED | RSK_LOCAL_PAIR |
-		 RSK_LOCAL_BY_SYN));
+	require(m->flags <= (RSK_LOCAL_CONNECTING | RSK_LOCAL_QUIET | RSK_LOCAL_AGAIN |
+			     RSK_LOCAL_ABLE | RSK_LOCAL_NO_SHM | RSK_LOCAL_DRY | RSK_LOCAL_REFUSED |
+			     RSK_LOCAL_PAIR | RSK_LOCAL_BY_SYN));
 	require(m->qos.dscp <= RSK_QOS_DSCP_MOST && m->qos.priority <= RSK_QOS_PRIORITY_MOST);
 	switch (m->type) {
 	case RSK_LOCAL_LINK:
@@ -62,6 +62,12 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 		}
 		__attribute__((fallthrough));
 	case RSK_LOCAL_LOOKUP:
+		if (m->flags & RSK_LOCAL_BY_SYN) {
+			struct rsk_syn syn = rsk_syn_unpack(m->link);
+
+			require(syn.n && syn.n <= RSK_SYN_MARKS_MOST);
+			require(syn.n == 1 || (m->flags & RSK_LOCAL_CONNECTING));
+		}
 		require(t->peer_port);
 		__attribute__((fallthrough));
 	case RSK_LOCAL_LISTEN:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Programs in network namespaces of their own, as containers are, and one rsockd on the host whose
 socket they see: streams between them, with addresses translated and not, are brought together by
-the time stamp of their first segment; nobody else is.
+their first segment; nobody else is.
 """
 import socket
 import struct
@@ -17,7 +17,7 @@ from netlab import Host, ip
 
 PORT, PUBLISHED = 7000, 8080
 OTHER = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork"]  # network: each box's own
-TCP_TIMESTAMP = 24
+SO_TIMESTAMPING, TX_SCHED, MSG_ERRQUEUE = 37, 1 << 8, 0x2000
 
 
 # Two connections: what the program sees of the saved segments before and after its exchange.
@@ -49,6 +49,64 @@ for _ in range(2):
     c.close()
 """
 
+# Many connections, each of which three threads poll while it is used: events that none has made.
+POLLED = """
+import select, socket, sys, threading, time
+odd, ends = [], []
+
+def poll(c, done):
+    p = select.poll()
+    p.register(c, select.POLLIN)
+    while not done.is_set():
+        odd.extend(what for _, what in p.poll(5) if what & ~select.POLLIN)
+
+def epoll(c, done):
+    e = select.epoll()
+    e.register(c, select.EPOLLIN)
+    while not done.is_set():
+        odd.extend(what for _, what in e.poll(0.005) if what & ~select.EPOLLIN)
+
+def selects(c, done):
+    while not done.is_set():
+        if select.select([], [], [c], 0.005)[2]:
+            odd.append("select")
+
+def connected():
+    while True:
+        try:
+            return socket.create_connection((sys.argv[1], int(sys.argv[2])))
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+
+def one():
+    c, done = connected(), threading.Event()
+    watchers = [threading.Thread(target=t, args=(c, done)) for t in (poll, epoll, selects)]
+    for t in watchers[:int(sys.argv[3])]:
+        t.start()
+    for i in range(120):
+        c.sendall(b"x" * 64)
+        assert c.recv(64, socket.MSG_WAITALL) == b"x" * 64
+    done.set()
+    for t in watchers[:int(sys.argv[3])]:
+        t.join()
+
+for _ in range(30):
+    one()
+print(len(odd), *odd[:3])
+"""
+
+ECHO = """
+import socket, sys, threading
+
+def serve(c):
+    while data := c.recv(64):
+        c.sendall(data)
+
+l = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+while True:
+    threading.Thread(target=serve, args=(l.accept()[0],), daemon=True).start()
+"""
+
 
 class Box(Host):
     """A container on the host: its own network, with a veth pair to the host, which routes."""
@@ -70,7 +128,7 @@ class Box(Host):
 
 def boxes(t, n=2, **config):
     """The host with rsockd, and so many boxes."""
-    host = host_with(t, **{"between-namespaces": "yes", "weak-time-stamps": "yes", **config})
+    host = host_with(t, **{"between-namespaces": "yes", **config})
     subprocess.run(["ip", "netns", "exec", host.ns, "sh", "-c",
                     "echo 1 >/proc/sys/net/ipv4/ip_forward"], check=True)
     return host, [Box(host, number) for number in range(1, n + 1)]
@@ -128,7 +186,7 @@ def not_by_default(t):
     server, client = pair(a, b)
     stays_tcp(t, host, client, server, 8)
     t.equal(host.figure("local_apart_total"), 0, "found by their first segments")
-    host.write_config(user="nobody", **{"between-namespaces": "yes", "weak-time-stamps": "yes"})
+    host.write_config(user="nobody", **{"between-namespaces": "yes"})
     host.post("/v1/reload", {})
     later = iter(range(100))
 
@@ -262,6 +320,25 @@ def a_program_that_uses_saved_segments(t):
         t.equal(seen[1], seen[0], f"preloaded and plain, {own}")
 
 
+@case(timeout=90)
+def who_polls_sees_nothing_of_it(t):
+    """The connecting end finds out its first segment by way of the socket's error queue. Threads
+    that poll the socket meanwhile see no POLLERR, and without such threads it is found out.
+    """
+    host, (a, b) = boxes(t)
+    server = a.run(["/usr/bin/python3", "-c", ECHO, 7200], preload=True,
+                   env={"RSOCK_DAEMON": a.local}, name="echo")
+    for threads in (3, 0):
+        client = b.run(["/usr/bin/python3", "-c", POLLED, a.ip, 7200, threads],
+                       preload=True, env={"RSOCK_DAEMON": a.local}, name=f"polled{threads}",
+                       stdout="pipe")
+        seen = client.stdout.read().split()
+        t.wait(client)
+        t.equal(int(seen[0]), 0, f"events of ours with {threads} threads, {seen[1:]}")
+    t.check(host.figure("local_apart_total") >= 30, "not found by their first segments")
+    t.kill(server)
+
+
 # ---- who is no end of it ----
 
 class Claims:
@@ -271,13 +348,16 @@ class Claims:
         self.client = local.Client(box.local, uid)
         self.cookie = 1 << 40
 
-    def claim(self, connecting, stamp, ports, n=1):
+    def claim(self, connecting, syn, ports):
+        """syn: sequence number, mark, and how many marks; None: it was not asked for it."""
         self.cookie += 1
+        seq, mark, n = syn or (0, 0, 0)
         self.client.say(
             local.LOOKUP, netns=12345, local=socket.inet_aton("10.66.9.2"),
             peer=socket.inet_aton("10.66.1.2"), local_port=ports[0], peer_port=ports[1],
-            family=socket.AF_INET, cookie=self.cookie, fd=5, link=n << 32 | stamp & 0xFFFFFFFF,
-            flags=local.BY_SYN | (local.CONNECTING if connecting else 0))
+            family=socket.AF_INET, cookie=self.cookie, fd=5,
+            link=seq & 0xFFFFFFFF | (mark & 0xFFFF) << 32 | n << 48,
+            flags=(local.BY_SYN if syn else 0) | (local.CONNECTING if connecting else 0))
 
     def heard(self):
         said, fds = self.client.hear()
@@ -286,16 +366,23 @@ class Claims:
         return said
 
 
-def stamp_of(connection, began):
-    """Of a connecting socket: the time stamp of its first segment, as the library finds it."""
-    clock = connection.getsockopt(6, TCP_TIMESTAMP)
-    return clock - (time.monotonic_ns() // 1_000_000 - began // 1_000_000)
+def first_segment(connection):
+    """Of a connecting socket of IPv4 that has sent nothing yet, not even acknowledged anything: by
+    the packet of its first byte, as the library finds it.
+    """
+    connection.sendmsg([struct.pack("<I", 8)], [(socket.SOL_SOCKET, SO_TIMESTAMPING,
+                                                 struct.pack("I", TX_SCHED))])
+    packet = connection.recvmsg(2048, 512, MSG_ERRQUEUE)[0][14:]  # behind Ethernet's header
+    header = packet[(packet[0] & 15) * 4:]
+    # One segment before it has acknowledged the connection.
+    return (struct.unpack(">I", header[4:8])[0] - 1, struct.unpack(">H", packet[4:6])[0] - 2)
 
 
-def answered(t, server, near):
+def answered(t, server, near, begun=False):
+    """40 requests; of the first, @begun: its length is sent."""
     server.tell("pong", group="s", rounds=40)
     for k in range(40):
-        near.sendall(struct.pack("<IQ", 8, k))
+        near.sendall(struct.pack("<Q", k) if begun and not k else struct.pack("<IQ", 8, k))
         t.equal(near.recv(8, socket.MSG_WAITALL), struct.pack("<Q", k), "the answer")
     server.hear()
 
@@ -303,44 +390,58 @@ def answered(t, server, near):
 @case(timeout=90)
 def guesses(t):
     """An end waits for its other end, whose program has no library. Others claim to be that: with
-    its port and all stamps but the right one, with the right stamp and other ports, with too many
-    stamps at once, and as another user.
+    the right segment and other ports, as another user, with its port and other segments. Who has
+    guessed often is not believed any more; later he is, and the right segment would do.
     """
     host, (a,) = boxes(t, 1)
     server = a.peer(user=ALICE).listen(PORT)
     with host.inside():
         server.tell("accept", of=f"l{PORT}", group="s", n=1)
-        began = time.monotonic_ns()
         near = socket.create_connection((a.ip, PORT))
     server.hear()
-    answered(t, server, near)
-    right, port = stamp_of(near, began), near.getsockname()[1]
-    mallory, alice = Claims(a, MALLORY), Claims(a)
-    for k in range(60):
-        alice.claim(True, right + 1000 + k * 61, (port, PORT))
-        t.equal(stat_reason(t, alice.heard()), "other-netns", "a wrong stamp")
-    for n in (65, 1 << 31, 0xFFFFFFFF):
-        alice.claim(True, right - 2, (port, PORT), n)
-        t.equal(stat_reason(t, alice.heard()), "other-netns", "too many at once")
-    alice.claim(True, right, (port + 1, PORT), 5)
+    seq, mark = first_segment(near)
+    answered(t, server, near, begun=True)
+    port = near.getsockname()[1]
+    mallory, alice, weak = Claims(a, MALLORY), Claims(a), Claims(a)
+    weak.claim(True, None, (port, PORT))
+    heard = weak.heard()
+    t.check(heard["type"] == local.ANSWER and heard["flags"] & local.BY_SYN,
+            "an end of that port was not asked for its first segment")
+    weak.claim(True, None, (port + 1, PORT))
+    t.equal(weak.heard()["flags"], 0, "an end of another port is not asked")
+    alice.claim(True, (seq, mark, 1), (port + 1, PORT))
     t.equal(stat_reason(t, alice.heard()), "other-netns", "another port")
-    mallory.claim(True, right - 2, (port, PORT), 5)
+    mallory.claim(True, (seq, mark, 1), (port, PORT))
     t.equal(stat_reason(t, mallory.heard()), "other-user", "another user")
-    alice.claim(False, right, (PORT, port))
+    alice.claim(False, (seq, mark, 1), (PORT, port))
     t.equal(stat_reason(t, alice.heard()), "other-netns", "the same end")
+    for k in range(32):
+        alice.claim(True, (seq ^ 1 << k, mark, 1), (port, PORT))
+        t.equal(stat_reason(t, alice.heard()), "other-netns", "a wrong sequence number")
+        alice.claim(True, (seq, mark + 4 + 2000 * k, 4), (port, PORT))
+        t.equal(stat_reason(t, alice.heard()), "other-netns", "wrong marks")
+    alice.claim(True, (seq, mark, 1), (port, PORT))
+    t.equal(stat_reason(t, alice.heard()), "other-netns", "right, after too many wrong ones")
     t.equal(host.figure("local_apart_total"), 0, "brought together")
     # The connection goes on, and its real client is the only one that it hears.
+    answered(t, server, near)
+
+    def is_found():
+        alice.claim(True, (seq, mark, 1), (port, PORT))
+        return alice.heard()["type"] == local.RENDEZVOUS
+    t.until(is_found, 30, "the right segment to be believed again")
+    t.equal(host.figure("local_apart_total"), 1, "brought together")
     answered(t, server, near)
 
 
 @case(timeout=90)
 def claims_without_end(t):
-    """A user's processes have a hundred claims a second; others' streams are brought together."""
+    """Of another user; the streams of this one are brought together."""
     host, (a, b) = boxes(t)
     mallory = [Claims(a, MALLORY) for _ in range(4)]
     for k in range(400):
         for one in mallory:
-            one.claim(bool(k & 1), k * 7919, (1024 + k, PORT))  # most are not even answered
+            one.claim(bool(k & 1), (k * 7919, k, 1), (1024 + k, PORT))
     works(t, host, *pair(a, b))
 
 

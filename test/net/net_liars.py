@@ -62,9 +62,13 @@ def nonsense_on_its_socket(t):
                                             local.LINK, local.UNLINK, local.UNLINK + 1)]
     wrong += [local.pack(local.HELLO, flags=2), local.pack(local.HELLO, reason=200),
               local.pack(local.HELLO, magic=1)]
-    for data in wrong:
+    ends = {"local_port": 80, "peer_port": 4000, "family": socket.AF_INET}
+    segments = [local.pack(local.LOOKUP, **ends, flags=local.BY_SYN | more, link=n << 48)
+                for more, n in ((0, 0), (0, 2), (local.CONNECTING, 0), (local.CONNECTING, 5),
+                                (local.CONNECTING, 0xFFFF))]
+    for data in wrong + segments:
         guest = local.Client(a.local, MALLORY)
-        socket.send_fds(guest.socket, [data], [0] * dice.randrange(20))
+        socket.send_fds(guest.socket, [data], [0] * (dice.randrange(20) if data in wrong else 0))
         t.check(guest.gone(), f"{data[:16]!r} was not refused")
         guest.close()
         refused += 1

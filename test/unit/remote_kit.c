@@ -364,7 +364,7 @@ struct kit_stream kit_connected(void)
 	ks.fd = socket(AF_INET, SOCK_STREAM, 0);
 	rsk_fd_new(ks.fd);
 	cr_assert_eq(connect(ks.fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	rsk_fd_connected(ks.fd, (struct sockaddr *)&sa, sizeof(sa), 0, false);
+	rsk_fd_connected(ks.fd, (struct sockaddr *)&sa, sizeof(sa));
 	ks.other = accept(listener, NULL, NULL);
 	cr_assert_geq(ks.other, 0);
 	close(listener);

@@ -46,7 +46,7 @@ static void connect_pair(int *client, int *server)
 	*client = socket(AF_INET, SOCK_STREAM, 0);
 	rsk_fd_new(*client);
 	cr_assert_eq(connect(*client, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	rsk_fd_connected(*client, (struct sockaddr *)&sa, sizeof(sa), 0, false);
+	rsk_fd_connected(*client, (struct sockaddr *)&sa, sizeof(sa));
 	*server = accept(listener, NULL, NULL);
 	cr_assert_geq(*server, 0);
 	rsk_fd_accepted(*server, false, listener, 0);

@@ -91,7 +91,7 @@ static void connect_pair(struct end *a, struct end *b)
 		rsk_fd_socket(listener, true, false);
 	before = rsk_fd_word(listener);
 	cr_assert_eq(connect(a->fd[0], (struct sockaddr *)&sa, sizeof(sa)), 0);
-	rsk_fd_connected(a->fd[0], (struct sockaddr *)&sa, sizeof(sa), 0, false);
+	rsk_fd_connected(a->fd[0], (struct sockaddr *)&sa, sizeof(sa));
 	b->fd[0] = accept(listener, NULL, NULL);
 	cr_assert_geq(b->fd[0], 0);
 	rsk_fd_accepted(b->fd[0], false, listener, before);

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * test_syn.c - tests what the two ends of a real connection find out about its first segment: the
- * same, over IPv4 and IPv6; nothing where there are no time stamps, or the program keeps segments.
+ * same, over IPv4 and IPv6, by a send at any time; nothing where that is not certain, or a thread
+ * polls, or the program keeps segments itself.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine.h"
 #include "plain_host.h"
 #include "stream.h"
 #include "syn.h"
+#include "upcall.h"
 
 static union {
 	struct sockaddr any;
@@ -47,42 +55,86 @@ static void connection(int listener, int fd[2], struct rsk_stream *s[2])
 	}
 	s[0]->connecting_side = true;
 	fd[0] = socket(at.any.sa_family, SOCK_STREAM, 0);
-	s[0]->syn.began_ns = rsk_now_ns();
 	cr_assert_eq(connect(fd[0], &at.any, sizeof(at)), 0);
-	s[0]->syn.ended_ns = rsk_now_ns();
 	fd[1] = accept(listener, NULL, NULL);
 	cr_assert_geq(fd[1], 0);
 }
 
+static struct rsk_syn seen; /* by the last send */
+static bool late;
+
+static ssize_t show(struct rsk_stream *s, int fd, size_t bytes)
+{
+	static const uint8_t some[RSK_SYN_SEND_BYTES];
+	const struct iovec iov[] = { { (void *)some, bytes / 2 },
+				     { (void *)some, bytes - bytes / 2 } };
+
+	return rsk_syn_send(s, fd, iov, 2, MSG_NOSIGNAL, &seen, &late);
+}
+
+/* Waits until all is acknowledged: a send is only seen then. */
+static void settle(int fd)
+{
+	int left = 1;
+
+	for (int i = 0; i < 1000 && left; i++) {
+		cr_assert_eq(ioctl(fd, SIOCOUTQ, &left), 0);
+		usleep(left ? 1000 : 0);
+	}
+	cr_assert_eq(left, 0);
+}
+
+static void transfer(int from, int to, size_t bytes)
+{
+	char some[20000] = { 0 };
+
+	cr_assert_eq(send(from, some, bytes, 0), (ssize_t)bytes);
+	cr_assert_eq(recv(to, some, bytes, MSG_WAITALL), (ssize_t)bytes);
+}
+
 static void they_agree(int family)
 {
+	static const size_t sizes[] = { 1, 5, 1400, 4096, RSK_SYN_SEND_BYTES };
 	int listener, fd[2];
 	struct rsk_stream *s[2];
-	struct rsk_syn syn[2], again;
+	struct rsk_syn accepted, again;
 
 	rsk_engine_init(&plain_host);
 	listener = listener_of(family);
 	rsk_syn_keep(listener);
 	cr_assert(rsk_syn_hidden());
-	for (int i = 0; i < 20; i++) {
+	for (size_t i = 0; i < 40; i++) {
+		size_t bytes = sizes[i % 5];
+		struct pollfd p;
+		char got[RSK_SYN_SEND_BYTES];
+
 		connection(listener, fd, s);
-		usleep((useconds_t)(i * 700)); /* it is asked later, too */
-		/* A busy machine may have stopped the thread within connect() for long. */
-		if (!rsk_syn_learn(s[0], fd[0], &syn[0]))
-			continue;
-		cr_assert(rsk_syn_learn(s[1], fd[1], &syn[1]));
-		cr_assert_leq(syn[0].n, RSK_SYN_MOST);
-		cr_assert_eq(syn[1].n, 1);
-		cr_assert(rsk_syn_match(&syn[0], &syn[1]), "%u of %u, %u", syn[0].n, syn[0].first,
-			  syn[1].first);
-		cr_assert(rsk_syn_match(&syn[1], &syn[0]));
+		/* Whatever was exchanged before. */
+		for (size_t k = 0; k < i / 5; k++) {
+			transfer(fd[0], fd[1], 1 + k * 2500);
+			transfer(fd[1], fd[0], 1 + k * 700);
+		}
+		settle(fd[0]);
+		cr_assert_eq(show(s[0], fd[0], bytes), (ssize_t)bytes);
+		cr_assert_not(late);
+		p = (struct pollfd){ .fd = fd[0], .events = POLLOUT };
+		cr_assert_eq(poll(&p, 1, 0), 1);
+		cr_assert_eq(p.revents, POLLOUT, "nothing is left in the error queue");
+		cr_assert_eq(recv(fd[1], got, bytes, MSG_WAITALL), (ssize_t)bytes);
+		cr_assert(rsk_syn_known(&seen, true), "%zu bytes: %u", bytes, seen.n);
+		cr_assert(rsk_syn_learn(s[1], fd[1], &accepted));
+		cr_assert(rsk_syn_known(&accepted, false));
+		cr_assert(rsk_syn_match(&seen, &accepted), "%zu: %x %x of %u, %x %x", i, seen.seq,
+			  seen.mark, seen.n, accepted.seq, accepted.mark);
+		cr_assert(rsk_syn_match(&accepted, &seen));
 		/* It can be read once, and stays known. */
 		cr_assert(rsk_syn_learn(s[1], fd[1], &again));
-		cr_assert_eq(again.first, syn[1].first);
-		again.first += 2000;
-		cr_assert_not(rsk_syn_match(&syn[0], &again));
-		again = (struct rsk_syn){ syn[1].first - 500, RSK_SYN_MOST + 1000 };
-		cr_assert_not(rsk_syn_match(&syn[0], &again), "too many at once");
+		cr_assert_eq(rsk_syn_pack(again), rsk_syn_pack(accepted));
+		again.mark = (uint16_t)(again.mark + RSK_SYN_MARKS_MOST);
+		cr_assert_not(rsk_syn_match(&seen, &again));
+		again = accepted;
+		again.seq++;
+		cr_assert_not(rsk_syn_match(&seen, &again));
 		for (int k = 0; k < 2; k++) {
 			close(fd[k]);
 			free(s[k]);
@@ -100,6 +152,86 @@ Test(syn, both_ends_know_the_same_by_ipv6)
 	they_agree(AF_INET6);
 }
 
+/* Then the kernel may hold the segment back, and the packet would come later. */
+Test(syn, only_a_segment_that_leaves_at_once)
+{
+	int listener, on = 1, fd[2];
+	struct rsk_stream *s[2];
+	char got[16];
+
+	rsk_engine_init(&plain_host);
+	listener = listener_of(AF_INET);
+	connection(listener, fd, s);
+	cr_assert_eq(setsockopt(fd[0], IPPROTO_TCP, TCP_CORK, &on, sizeof(on)), 0);
+	cr_assert_eq(show(s[0], fd[0], 4), -RSK_EKERNEL);
+	on = 0;
+	cr_assert_eq(setsockopt(fd[0], IPPROTO_TCP, TCP_CORK, &on, sizeof(on)), 0);
+	/* Bytes of other threads that the peer has no room for. */
+	on = 1;
+	cr_assert_eq(ioctl(fd[0], FIONBIO, &on), 0);
+	while (send(fd[0], got, sizeof(got), 0) > 0)
+		;
+	cr_assert_eq(show(s[0], fd[0], 4), -RSK_EKERNEL);
+	cr_assert_eq(recv(fd[1], got, 1, MSG_DONTWAIT), 1, "the connection goes on");
+}
+
+static bool set_is_waited;
+
+static bool waited(struct rsk_stream *s)
+{
+	(void)s;
+	return set_is_waited;
+}
+
+Test(syn, not_while_a_thread_polls)
+{
+	struct rsk_upcalls with = *rsk_upcalls;
+	int listener, fd[2];
+	struct rsk_stream *s[2];
+
+	rsk_engine_init(&plain_host);
+	with = *rsk_upcalls;
+	with.waited = waited;
+	rsk_upcalls = &with;
+	listener = listener_of(AF_INET);
+	connection(listener, fd, s);
+	rsk_syn_wait_begin(&s[0]->plain.rx, RSK_PLAIN_POLL);
+	cr_assert_eq(show(s[0], fd[0], 4), -RSK_EKERNEL);
+	atomic_fetch_sub(&s[0]->plain.rx, RSK_PLAIN_POLL);
+	set_is_waited = true;
+	cr_assert_eq(show(s[0], fd[0], 4), -RSK_EKERNEL);
+	set_is_waited = false;
+	cr_assert_eq(show(s[0], fd[0], 4), 4);
+	cr_assert(rsk_syn_known(&seen, true));
+}
+
+static void *waits(void *arg)
+{
+	_Atomic(uint32_t) *polls = arg;
+
+	rsk_syn_wait_begin(polls, 1);
+	return NULL;
+}
+
+/* A thread that is about to wait is held back as long as a header is being read. */
+Test(syn, who_comes_meanwhile_waits)
+{
+	_Atomic(uint32_t) polls = 0;
+	pthread_t thread;
+	struct timespec soon;
+
+	atomic_store(&rsk_syn_reads, 1);
+	cr_assert_eq(pthread_create(&thread, NULL, waits, &polls), 0);
+	clock_gettime(CLOCK_REALTIME, &soon);
+	soon.tv_nsec += 50000000;
+	soon.tv_sec += soon.tv_nsec / 1000000000;
+	soon.tv_nsec %= 1000000000;
+	cr_assert_eq(pthread_timedjoin_np(thread, NULL, &soon), ETIMEDOUT);
+	atomic_store(&rsk_syn_reads, 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(atomic_load(&polls), 1);
+}
+
 Test(syn, nothing_was_kept)
 {
 	int listener, fd[2];
@@ -111,8 +243,7 @@ Test(syn, nothing_was_kept)
 	cr_assert_not(rsk_syn_hidden());
 	connection(listener, fd, s);
 	cr_assert_not(rsk_syn_learn(s[1], fd[1], &syn));
-	/* Nor does an end know that was not seen to connect. */
-	s[0]->syn.ended_ns = 0;
+	/* Nor does an end know of which no send was seen. */
 	cr_assert_not(rsk_syn_learn(s[0], fd[0], &syn));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_syn_ends.c - tests which ends are brought together by the time stamp of their first segment:
- * only the two that fit each other alone; and the limits.
+ * test_syn_ends.c - tests which ends are brought together by their first segment: only the two that
+ * fit each other alone; which connecting ends are asked for it; and the limits.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -33,37 +33,58 @@ static struct rsk_rendezvous_table_end end_of(uint32_t n, bool connecting)
 	return e;
 }
 
-static int look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *e, uint32_t first,
-		uint32_t n, uint64_t now, uint32_t *found)
+static uint32_t asked, wrong; /* the process that was asked last, and how often; of the last look */
+static uint32_t times_asked;
+
+static void ask(void *ctx, const struct rsk_rendezvous_table_end *end)
+{
+	cr_assert(end->connecting);
+	asked = end->process;
+	times_asked++;
+}
+
+static const struct rsk_syn_ends_calls calls = { .may = may, .ask = ask };
+
+static int look_with(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *e,
+		     struct rsk_syn syn, uint64_t now, uint32_t *found)
 {
 	struct rsk_rendezvous_table_end other = { 0 };
-	const struct rsk_syn_range range = { first, n };
-	int rc = rsk_syn_ends_look(s, e, &range, now, may, NULL, &other);
+	int rc = rsk_syn_ends_look(s, e, &syn, now, &calls, &other, &wrong);
 
 	*found = other.process;
 	return rc;
 }
 
+/* All with one sequence number. */
+static int look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *e, uint32_t mark,
+		uint32_t n, uint64_t now, uint32_t *found)
+{
+	return look_with(s, e,
+			 (struct rsk_syn){
+				 .seq = 0xfffffff0, .mark = (uint16_t)mark, .n = (uint16_t)n },
+			 now, found);
+}
+
 Test(syn_ends, the_two_that_fit_meet_whoever_comes_first)
 {
-	const uint32_t at[] = { 1000, 0, UINT32_MAX, UINT32_MAX - 1 };
+	const uint32_t at[] = { 1000, 0, UINT16_MAX, UINT16_MAX - 1 };
 	struct rsk_syn_ends s = { 0 };
 	uint32_t found;
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
 		for (int connecting_first = 0; connecting_first < 2; connecting_first++)
-			for (uint32_t k = 0; k < 5; k++) {
+			for (uint32_t k = 0; k < 4; k++) {
 				struct rsk_rendezvous_table_end c = end_of(1, true),
 								a = end_of(2, false);
 
-				/* The stamp is the k-th of the five values. */
+				/* The mark is the k-th of the four values. */
 				if (connecting_first) {
-					cr_assert_eq(look(&s, &c, at[i], 5, 0, &found), 0);
+					cr_assert_eq(look(&s, &c, at[i], 4, 0, &found), 0);
 					cr_assert_eq(look(&s, &a, at[i] + k, 1, 0, &found), 1);
 					cr_assert_eq(found, 1);
 				} else {
 					cr_assert_eq(look(&s, &a, at[i] + k, 1, 0, &found), 0);
-					cr_assert_eq(look(&s, &c, at[i], 5, 0, &found), 1);
+					cr_assert_eq(look(&s, &c, at[i], 4, 0, &found), 1);
 					cr_assert_eq(found, 2);
 				}
 				cr_assert_eq(s.n, 0);
@@ -76,9 +97,9 @@ Test(syn_ends, whoever_does_not_fit_waits)
 	struct rsk_syn_ends s = { 0 };
 	uint32_t found;
 
-	cr_assert_eq(look(&s, &c, 1000, 5, 0, &found), 0);
+	cr_assert_eq(look(&s, &c, 1000, 4, 0, &found), 0);
 	cr_assert_eq(look(&s, &a, 999, 1, 0, &found), 0);
-	cr_assert_eq(look(&s, &a, 1005, 1, 0, &found), 0);
+	cr_assert_eq(look(&s, &a, 1004, 1, 0, &found), 0);
 	cr_assert_eq(s.n, 2, "the same end's last word counts");
 	other = a;
 	other.process = other.cookie = 3;
@@ -90,7 +111,7 @@ Test(syn_ends, whoever_does_not_fit_waits)
 	cr_assert_eq(look(&s, &other, 1002, 1, 0, &found), 0, "another family");
 	other = c;
 	other.process = other.cookie = 5;
-	cr_assert_eq(look(&s, &other, 900, 5, 0, &found), 0, "two connecting ends");
+	cr_assert_eq(look(&s, &other, 900, 4, 0, &found), 0, "two connecting ends");
 	other = a;
 	other.process = 1;
 	other.cookie = 6;
@@ -112,31 +133,74 @@ Test(syn_ends, two_that_fit_are_none)
 
 	cr_assert_eq(look(&s, &a, 1001, 1, 0, &found), 0);
 	cr_assert_eq(look(&s, &b, 1002, 1, 0, &found), 0);
-	cr_assert_eq(look(&s, &c, 1000, 5, 0, &found), 0);
+	cr_assert_eq(look(&s, &c, 1000, 4, 0, &found), 0);
 	cr_assert_eq(s.n, 3);
 	/* One of them ends; the connecting end asks again. */
 	rsk_syn_ends_gone(&s, 2);
 	cr_assert_eq(s.n, 2);
-	cr_assert_eq(look(&s, &c, 1000, 5, 0, &found), 1);
+	cr_assert_eq(look(&s, &c, 1000, 4, 0, &found), 1);
 	cr_assert_eq(found, 1);
 	cr_assert_eq(s.n, 0);
 }
 
-Test(syn_ends, many_values_at_once_are_a_guess)
+Test(syn_ends, the_sequence_number_counts)
 {
 	struct rsk_rendezvous_table_end a = end_of(1, false), c = end_of(2, true);
 	struct rsk_syn_ends s = { 0 };
 	uint32_t found;
 
 	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
-	cr_assert_eq(look(&s, &c, 1000, RSK_SYN_RANGE_MOST + 1, 0, &found), 0);
-	cr_assert_eq(look(&s, &c, 0, UINT32_MAX, 0, &found), 0);
-	cr_assert_eq(look(&s, &c, 1000, 0, 0, &found), 0);
-	cr_assert_eq(s.n, 1, "it does not even wait");
-	/* The accepting end knows the value. */
-	cr_assert_eq(look(&s, &a, 1000, 2, 0, &found), 0);
-	cr_assert_eq(look(&s, &c, 1000 - (RSK_SYN_RANGE_MOST - 1), RSK_SYN_RANGE_MOST, 0, &found),
-		     1);
+	for (uint32_t bit = 0; bit < 32; bit++) {
+		struct rsk_syn syn = { .seq = 0xfffffff0 ^ 1u << bit, .mark = 1000, .n = 1 };
+
+		cr_assert_eq(look_with(&s, &c, syn, 0, &found), 0);
+		cr_assert_eq(wrong, 1);
+	}
+	cr_assert_eq(look(&s, &c, 1000, 1, 0, &found), RSK_SYN_ENDS_FOUND);
+	cr_assert_eq(wrong, 0);
+}
+
+/* The connecting end is asked when it is known that somebody waits, and no other. */
+Test(syn_ends, who_is_asked)
+{
+	struct rsk_rendezvous_table_end a = end_of(1, false), c = end_of(2, true),
+					other = end_of(3, true), b;
+	struct rsk_syn_ends s = { 0 };
+	uint32_t found;
+
+	other.tuple.local_port = 4001;
+	cr_assert_eq(look(&s, &other, 0, 0, 0, &found), 0);
+	cr_assert_eq(look(&s, &c, 0, 0, 0, &found), 0);
+	cr_assert_eq(times_asked, 0, "nobody waits");
+	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
+	cr_assert(times_asked == 1 && asked == 2 && !wrong);
+	b = a;
+	b.process = b.cookie = 4;
+	cr_assert_eq(look(&s, &b, 2000, 1, 0, &found), 0);
+	cr_assert_eq(times_asked, 1, "once is enough");
+	cr_assert_eq(look(&s, &c, 1000, 1, 0, &found), RSK_SYN_ENDS_FOUND);
+	cr_assert_eq(wrong, 1, "with the other one it does not agree");
+	rsk_syn_ends_gone(&s, 4);
+	/* Now the accepting end is there first. */
+	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
+	cr_assert_eq(look(&s, &c, 0, 0, 0, &found), RSK_SYN_ENDS_ASKED);
+	cr_assert(times_asked == 2 && asked == 2);
+	cr_assert_eq(look(&s, &c, 1000, 1, 0, &found), RSK_SYN_ENDS_FOUND);
+	cr_assert_eq(s.n, 1, "the one with another port");
+	rsk_syn_ends_fini(&s);
+}
+
+/* Who may not meet is not said to be wrong: he would keep others' streams on TCP. */
+Test(syn_ends, others_users_wrong_segments_do_not_count)
+{
+	struct rsk_rendezvous_table_end a = end_of(1, false), c = end_of(2, true);
+	struct rsk_syn_ends s = { 0 };
+	uint32_t found;
+
+	nobody_else = true;
+	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
+	cr_assert_eq(look(&s, &c, 2000, 1, 0, &found), 0);
+	cr_assert_eq(wrong, 0);
 	rsk_syn_ends_fini(&s);
 }
 
@@ -148,10 +212,10 @@ Test(syn_ends, users_who_may_not_meet)
 
 	nobody_else = true;
 	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
-	cr_assert_eq(look(&s, &c, 998, 5, 0, &found), -EPERM);
+	cr_assert_eq(look(&s, &c, 998, 4, 0, &found), -EPERM);
 	cr_assert_eq(s.n, 1, "the one who was there first still waits");
 	c.uid = a.uid;
-	cr_assert_eq(look(&s, &c, 998, 5, 0, &found), 1);
+	cr_assert_eq(look(&s, &c, 998, 4, 0, &found), 1);
 }
 
 Test(syn_ends, they_wait_for_a_while)
@@ -176,10 +240,10 @@ Test(syn_ends, a_user_pushes_out_its_own)
 	cr_assert_eq(look(&s, &a, 7, 1, 0, &found), 0);
 	for (uint32_t i = 0; i < RSK_SYN_ENDS_MOST_OF_ONE + 50; i++) {
 		e.cookie = 100 + i;
-		cr_assert_eq(look(&s, &e, 5000 + i * 100, 5, 0, &found), 0);
+		cr_assert_eq(look(&s, &e, 5000 + i * 10, 4, 0, &found), 0);
 	}
 	cr_assert_eq(s.n, RSK_SYN_ENDS_MOST_OF_ONE + 1);
-	cr_assert_eq(look(&s, &c, 5, 5, 0, &found), 1, "another user's is there");
+	cr_assert_eq(look(&s, &c, 5, 4, 0, &found), 1, "another user's is there");
 	cr_assert_eq(found, 1);
 	rsk_syn_ends_fini(&s);
 }

@@ -118,7 +118,6 @@ static int take_conf(struct rsk_daemon *d, const struct texts *t, char *error, s
 	d->settings.watch_devices = conf->daemon.watch_devices;
 	d->settings.discover = conf->daemon.discover;
 	d->settings.between_namespaces = conf->daemon.between_namespaces;
-	d->settings.weak_time_stamps = conf->daemon.weak_time_stamps;
 	return 0;
 }
 

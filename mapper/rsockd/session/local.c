@@ -17,7 +17,6 @@
 #include "first_contact.h"
 #include "local_msg.h"
 #include "local_parts.h"
-#include "stamps.h"
 #include "say.h"
 #include "tuple.h"
 #include "unix_listen.h"
@@ -356,7 +355,6 @@ int rsk_local_open(struct rsk_local *l, struct event_base *base, const struct rs
 					      .carried = stream_carried,
 					      .ctx = maps->agent->pma } };
 	l->netns = own_netns();
-	l->secret_stamps = rsk_stamps_are_secret() == 1;
 	rsk_numa_read(RSK_NUMA_NODES, &l->numa);
 	rsk_local_rails_open(l);
 	rsk_port_tables_open(&l->port_tables, l->agent->pma);

@@ -81,7 +81,6 @@ struct rsk_local {
 	uint64_t netns;	   /* SO_NETNS_COOKIE of this daemon; 0: unknown */
 	struct rsk_numa numa; /* the processors of this host */
 	struct rsk_rendezvous_table rendezvous;
-	bool secret_stamps;		       /* stamps.h */
 	bool apart;			       /* ends in other network namespaces are looked for */
 	struct rsk_syn_ends syn_ends;	       /* those that wait */
 	size_t elsewhere;		       /* processes in other network namespaces */

@@ -2,7 +2,8 @@
 /*
  * local_apart.c - brings together the ends of a connection of which one, or both, are in a network
  * namespace of their own (containers): no kernel interface of this daemon shows them, and their
- * addresses may be translated. Each process says which time stamp the first segment had. Who but
+ * addresses may be translated. Each process says what the connection's first segment was; the
+ * connecting one when it is asked, since that costs it a look at a segment that it sends. Who but
  * the two ends can know it, and what limits that: docs/adr/containers.md. local_rendezvous.c calls
  * it.
  */
@@ -10,37 +11,29 @@
 
 #include "clock.h"
 #include "local_parts.h"
-#include "say.h"
 
-/* So many ends of a user's processes are looked for in a second: a guess is one of them. */
-#define CLAIMS_A_SECOND 100u
-#define CLAIM_NS (1000000000u / CLAIMS_A_SECOND)
+/*
+ * A user whose processes name a first segment that is not that of an end with the same client port
+ * may be guessing: so many times at once, and then once in so long, his processes are believed.
+ */
+#define WRONG_MOST 16u
+#define WRONG_NS 1000000000u
 
 void rsk_local_apart_reloaded(struct rsk_local *l)
 {
-	const struct rsk_conf_daemon *c = l->settings;
-
-	l->apart = c->between_namespaces && (l->secret_stamps || c->weak_time_stamps);
-	if (c->between_namespaces && !l->apart)
-		rsk_say("the time stamps of this kernel's TCP depend on addresses only: streams "
-			"between network namespaces stay on TCP (weak-time-stamps)");
+	l->apart = l->settings->between_namespaces;
 }
 
-/* At most a second's claims at once. */
-static bool may_claim(struct rsk_local_user *u, uint64_t now_ns)
+static bool is_believed(const struct rsk_local_user *u, uint64_t now_ns)
 {
-	if (u->claims_ns + CLAIM_NS * CLAIMS_A_SECOND < now_ns)
-		u->claims_ns = now_ns - CLAIM_NS * CLAIMS_A_SECOND;
-	if (u->claims_ns >= now_ns)
-		return false;
-	u->claims_ns += CLAIM_NS;
-	return true;
+	return u->wrong_ns < now_ns + (uint64_t)WRONG_NS * WRONG_MOST;
 }
 
-/* It was no guess. */
-static void give_back(struct rsk_local_user *u)
+static void was_wrong(struct rsk_local_user *u, uint32_t times, uint64_t now_ns)
 {
-	u->claims_ns -= CLAIM_NS;
+	if (u->wrong_ns < now_ns)
+		u->wrong_ns = now_ns;
+	u->wrong_ns += (uint64_t)WRONG_NS * times;
 }
 
 static bool may(const void *ctx, uint32_t uid, uint32_t other, uint16_t service)
@@ -50,32 +43,50 @@ static bool may(const void *ctx, uint32_t uid, uint32_t other, uint16_t service)
 	return rsk_local_may_rendezvous(l, uid, other, service);
 }
 
+/* The connecting end may lead to one that waits. */
+static void ask(void *ctx, const struct rsk_rendezvous_table_end *end)
+{
+	struct rsk_local *l = ctx;
+	struct rsk_local_process *p = rsk_local_process(l, end->process);
+	struct rsk_local_msg m = { .type = RSK_LOCAL_ANSWER,
+				   .flags = RSK_LOCAL_BY_SYN,
+				   .tuple = end->tuple,
+				   .cookie = end->cookie,
+				   .fd = end->fd,
+				   .reason = RSK_REASON_OTHER_NETNS };
+
+	if (p)
+		rsk_local_tell(l, p, &m, -1);
+}
+
 bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
 			    const struct rsk_local_msg *m,
 			    const struct rsk_rendezvous_table_end *end)
 {
-	const struct rsk_syn_range range = { .first = (uint32_t)m->link,
-					     .n = (uint32_t)(m->link >> 32) };
+	const struct rsk_syn_ends_calls calls = { .may = may, .ask = ask, .ctx = l };
 	struct rsk_rendezvous_table_end ours = *end, theirs;
+	struct rsk_syn syn = { 0 };
 	uint64_t now_ns = rsk_clock_ns();
+	uint32_t wrong = 0;
 	int rc;
 
-	if (!l->apart || !(m->flags & RSK_LOCAL_BY_SYN) || end->no_shm)
+	if (m->flags & RSK_LOCAL_BY_SYN)
+		syn = rsk_syn_unpack(m->link);
+	if (!l->apart || end->no_shm || (!syn.n && !end->connecting) ||
+	    (syn.n && !is_believed(p->user, now_ns)))
 		return false;
-	/* It is not told anything, and asks again. */
-	if (!may_claim(p->user, now_ns))
-		return true;
 	ours.by_syn = true;
-	rc = rsk_syn_ends_look(&l->syn_ends, &ours, &range, now_ns, may, l, &theirs);
+	rc = rsk_syn_ends_look(&l->syn_ends, &ours, &syn, now_ns, &calls, &theirs, &wrong);
+	was_wrong(p->user, wrong, now_ns);
 	if (rc == -EPERM) {
 		l->count.not_allowed++;
 		rsk_local_answer(l, p, end, RSK_REASON_OTHER_USER);
 		return true;
 	}
-	if (rc != 1)
+	if (rc == RSK_SYN_ENDS_ASKED)
+		return true;
+	if (rc != RSK_SYN_ENDS_FOUND)
 		return false;
-	give_back(p->user);
-	give_back(rsk_local_process(l, theirs.process)->user);
 	if (rsk_local_introduce(l, &ours, &theirs))
 		l->count.apart++;
 	return true;

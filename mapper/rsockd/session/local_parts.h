@@ -28,7 +28,7 @@ struct rsk_local_user {
 	int64_t left_ns; /* time in ns that messages of its processes may still take up */
 	struct rsk_local_process *put_off; /* list: processes that are not read from for now */
 	struct rsk_link_refusals refusals; /* of links that its processes wanted to make */
-	uint64_t claims_ns;		   /* local_apart.c: the time up to which claims are used */
+	uint64_t wrong_ns; /* local_apart.c: in how long its wrong first segments are forgotten */
 	UT_hash_handle hh;
 };
 

@@ -52,9 +52,13 @@ static bool tell_both(struct rsk_local *l, const struct rsk_rendezvous_table_end
 	int half[2];
 	bool told;
 
-	/* If they have a link already, only the connecting end has to know which. */
+	/*
+	 * If they have a link already, only the connecting end has to know which; the other one,
+	 * too, where its kernel does not show it whose stream that is.
+	 */
 	if (link)
-		return tell_of_rendezvous(l, first, second, link, -1);
+		return (!second->by_syn || tell_of_rendezvous(l, second, first, link, -1)) &&
+		       tell_of_rendezvous(l, first, second, link, -1);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, half) < 0)
 		return false;
 	link = rsk_random_u64();
