@@ -3,6 +3,7 @@
 #include "log.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +15,19 @@
 
 int rsk_log_level;
 
+/* A copy: the program may overwrite its environment. Written once, at the start. */
+static char file[PATH_MAX];
+
 void rsk_log_init(void)
 {
 	static const char *const names[] = { "off", "error", "info", "debug" };
-	const char *want = getenv("RSOCK_LOG");
+	const char *want = getenv("RSOCK_LOG"), *where = getenv("RSOCK_LOG_FILE");
 
 	for (int i = 0; want && i < (int)(sizeof(names) / sizeof(names[0])); i++)
 		if (!strcmp(want, names[i]))
 			rsk_log_level = i;
+	if (where && strlen(where) < sizeof(file))
+		memcpy(file, where, strlen(where) + 1);
 }
 
 /*
@@ -31,7 +37,6 @@ void rsk_log_init(void)
 void rsk_log_write(const char *fmt, ...)
 {
 	char line[LINE_BYTES];
-	const char *file = getenv("RSOCK_LOG_FILE");
 	int fd = 2, n = snprintf(line, sizeof(line), "rsock[%d]: ", (int)rsk_sys_getpid());
 	va_list ap;
 
@@ -41,7 +46,7 @@ void rsk_log_write(const char *fmt, ...)
 	if (n > LINE_BYTES - 2)
 		n = LINE_BYTES - 2;
 	line[n++] = '\n';
-	if (file && *file)
+	if (*file)
 		fd = rsk_sys_openat(AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
 				    0600);
 	if (fd < 0)

@@ -15,7 +15,7 @@ enum rsk_log_level {
 
 extern int rsk_log_level;
 
-/* Reads the level from RSOCK_LOG. */
+/* Reads the level from RSOCK_LOG, and RSOCK_LOG_FILE. */
 void rsk_log_init(void);
 /* Writes one line, truncated to 511 bytes; called by rsk_log(). */
 void rsk_log_write(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

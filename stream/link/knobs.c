@@ -3,7 +3,9 @@
 #include "knobs.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rsock/local.h>
 
@@ -32,6 +34,23 @@ static uint64_t knob(const char *name, uint64_t def, uint64_t min, uint64_t max)
 	return v;
 }
 
+/*
+ * A copy of the path in *@at: a program may overwrite the environment that it was started with, as
+ * nginx and PostgreSQL do to show what they are. NULL: there is none.
+ */
+static const char *path_knob(const char *name, char at[static PATH_MAX])
+{
+	const char *s = getenv(name);
+
+	if (!s)
+		return NULL;
+	if (strlen(s) >= PATH_MAX) {
+		rsk_log(RSK_LOG_ERROR, "%s: longer than a path", name);
+		s = "";
+	}
+	return memcpy(at, s, strlen(s) + 1);
+}
+
 static struct rsk_order_form order_knob(const char *s)
 {
 	struct rsk_order_form form = { 0 };
@@ -56,6 +75,7 @@ static uint32_t power_of_two(uint64_t v)
 
 void rsk_knobs_read(void)
 {
+	static char stat_file[PATH_MAX], daemon[PATH_MAX];
 	struct rsk_policy policy = RSK_POLICY_DEFAULT;
 
 	rsk_knobs.disabled = knob("RSOCK_DISABLE", 0, 0, 1);
@@ -72,8 +92,8 @@ void rsk_knobs_read(void)
 	policy.earn_calls = (uint32_t)knob("RSOCK_EARN_CALLS", policy.earn_calls, 0, UINT32_MAX);
 	policy.earn_bytes = knob("RSOCK_EARN_BYTES", policy.earn_bytes, 0, UINT64_MAX);
 	rsk_knobs.policy = policy;
-	rsk_knobs.stat_file = getenv("RSOCK_STAT_FILE");
-	rsk_knobs.daemon = getenv("RSOCK_DAEMON");
+	rsk_knobs.stat_file = path_knob("RSOCK_STAT_FILE", stat_file);
+	rsk_knobs.daemon = path_knob("RSOCK_DAEMON", daemon);
 	if (!rsk_knobs.daemon)
 		rsk_knobs.daemon = RSK_LOCAL_PATH;
 }
