@@ -5,7 +5,6 @@ import io
 import json
 import os
 import re
-import urllib.request
 
 from stages import LIMIT, SLEEP, SPIN, TCP, UNIX, Failure, Travel
 from table import Row, Run, faster, near_limit
@@ -27,7 +26,7 @@ def whole(seconds):
 
 def iperf3(stage, seconds):
     stage.server("iperf3", "--server", "--one-off", "--port", stage.port)
-    said, travel = stage.client("iperf3", "--client", "127.0.0.1", "--port", stage.port, "--json",
+    said, travel = stage.client("iperf3", "--client", stage.address, "--port", stage.port, "--json",
                                 "--time", whole(seconds), timeout_s=seconds + 20)
     result = json.loads(said)
     if "error" in result or result["end"]["sum_received"]["bytes"] <= 0:
@@ -37,12 +36,13 @@ def iperf3(stage, seconds):
 
 def redis_server(stage):
     where = ["--unixsocket", stage.unix, "--port", 0] if stage.mode.unix else ["--port", stage.port]
-    stage.server("redis-server", "--save", "", "--appendonly", "no", "--bind", "127.0.0.1",
+    stage.server("redis-server", "--save", "", "--appendonly", "no", "--bind", stage.address,
+                 "--protected-mode", "no",
                  "--dir", stage.dir, *where)
 
 
 def redis_address(stage):
-    return ["-s", stage.unix] if stage.mode.unix else ["-p", stage.port]
+    return ["-s", stage.unix] if stage.mode.unix else ["-h", stage.address, "-p", stage.port]
 
 
 def redis_figures(said):
@@ -84,7 +84,7 @@ def nginx_server(stage, workers=1):
 error_log {stage.dir}/error.log;
 events {{ worker_connections 1024; }}
 http {{ {temp} access_log off; keepalive_requests 100000000; sendfile on;
-server {{ listen 127.0.0.1:{stage.port}; root {stage.dir}; }} }}
+server {{ listen {stage.address}:{stage.port}; root {stage.dir}; }} }}
 """)
     stage.server("nginx", "-p", stage.dir, "-c", stage.dir / "nginx.conf", "-e",
                  stage.dir / "error.log")
@@ -103,12 +103,12 @@ def nginx(connections, content=PAGE):
     def run(stage, seconds):
         nginx_server(stage)
         (stage.dir / "page").write_bytes(content)
-        with urllib.request.urlopen(f"http://127.0.0.1:{stage.port}/page", timeout=10) as answer:
-            if answer.read() != content:
-                raise Failure("nginx: wrong content")
+        if stage.fetch("page") != content:
+            raise Failure("nginx: wrong content")
         said, travel = stage.client("wrk", "-t", 1, "-c", connections, "-d", f"{whole(seconds)}s",
                                     "--latency",
-                                    f"http://127.0.0.1:{stage.port}/page", timeout_s=seconds + 20)
+                                    f"http://{stage.address}:{stage.port}/page",
+                                    timeout_s=seconds + 20)
         return wrk_figures(said), travel
     return run
 
@@ -166,9 +166,9 @@ def memcaslap_figures(said):
 def memcached(stage, seconds):
     """memaslap's mix: nine gets for each set, values of 1 KiB."""
     user = ["-u", "root"] if os.geteuid() == 0 else []
-    stage.server("memcached", *user, "-l", "127.0.0.1", "-p", stage.port, "-U", 0, "-t", 4)
-    said, travel = stage.client("memcaslap", "-s", f"127.0.0.1:{stage.port}", "-T", 4, "-c", 16,
-                                "-t", f"{whole(seconds)}s", timeout_s=seconds + 30)
+    stage.server("memcached", *user, "-l", stage.address, "-p", stage.port, "-U", 0, "-t", 4)
+    said, travel = stage.client("memcaslap", "-s", f"{stage.address}:{stage.port}", "-T", 4, "-c",
+                                16, "-t", f"{whole(seconds)}s", timeout_s=seconds + 30)
     return memcaslap_figures(said), travel
 
 

@@ -143,6 +143,9 @@ class Stage:
 
     def __init__(self, mode):
         self.mode = mode
+        self.address = "127.0.0.1"  # of the server, as its clients know it
+        self.places = {}  # network namespaces: of the "server", of the "client"; others: ours
+        self.more = {}  # of the environment of both
         self.processes = []
         self.crashes = []
 
@@ -186,27 +189,49 @@ class Stage:
 
     def _env(self, preloaded, stat):
         return environment(lambda name: name.startswith("RSOCK_"),
-                           self.mode.library if preloaded else None, stat, **dict(self.mode.env))
+                           self.mode.library if preloaded else None, stat,
+                           **{**dict(self.mode.env), **self.more})
 
-    def _spawn(self, argv, preloaded, stat, out):
-        p = subprocess.Popen([str(a) for a in argv], env=self._env(preloaded, stat), cwd=self.dir,
+    def in_place(self, place, argv, env):
+        """Words that start a program there, and the environment of what starts it: the library is
+        for the program alone."""
+        if place not in self.places:
+            return [str(a) for a in argv], env
+        env = dict(env)
+        library = [f"LD_PRELOAD={env.pop('LD_PRELOAD')}"] if "LD_PRELOAD" in env else []
+        return ["ip", "netns", "exec", self.places[place], "env", *library,
+                *(str(a) for a in argv)], env
+
+    def spawn(self, place, argv, preloaded, stat, out):
+        words, env = self.in_place(place, argv, self._env(preloaded, stat))
+        p = subprocess.Popen(words, env=env, cwd=self.dir,
                              stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
                              start_new_session=True,
                              preexec_fn=dies_with_parent(signal.SIGTERM))
         self.processes.append(p)
         return p
 
+    def fetch(self, path):
+        """What the server says of it by HTTP; not measured, and without the library."""
+        words, env = self.in_place("client", ["curl", "--silent", "--fail",
+                                              f"http://{self.address}:{self.port}/{path}"],
+                                   self._env(False, None))
+        done = subprocess.run(words, env=env, capture_output=True, timeout=10, check=False)
+        if done.returncode:
+            raise Failure(f"curl: status {done.returncode}")
+        return done.stdout
+
     def server(self, *argv):
         """Starts a server at self.port, or self.unix, and returns it once it listens."""
         n = len(self.processes)
         log = self.dir / f"server{n}.log"
         with open(log, "wb") as out:
-            p = self._spawn(argv, self.mode.server, self.dir / f"server{n}.stat", out)
+            p = self.spawn("server", argv, self.mode.server, self.dir / f"server{n}.stat", out)
 
         def ready():
             if os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 raise Failure(f"{argv[0]} ended")
-            return self.unix.exists() if self.mode.unix else self.port in listening_ports()
+            return self.unix.exists() if self.mode.unix else self.port in listening_ports(p.pid)
         try:
             until(ready, READY_S, f"{argv[0]} to listen")
         except Failure as failure:
@@ -224,7 +249,7 @@ class Stage:
         client = Client(str(argv[0]), self.port, self.dir / f"client{n}.stat",
                         self.dir / f"client{n}.log")
         with open(client.log, "wb") as out:
-            client.process = self._spawn(argv, self.mode.client, client.stat, out)
+            client.process = self.spawn("client", argv, self.mode.client, client.stat, out)
         return client
 
     def finish(self, client, timeout_s=60):

@@ -48,7 +48,17 @@ void rsk_pairing_due(struct rsk_stream *s, int fd);
  * -ECHILD, this is the child of a fork in a signal handler, and the parent sends the rest.
  */
 ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, int pid);
-/* shown_send.c: as rsk_op_send(), of a stream that is not paired. */
+/*
+ * Whether a send of @bytes blocks, and can be made in chunks; then the operation is not counted any
+ * more.
+ */
+bool rsk_op_in_chunks(struct rsk_op *op, size_t bytes, int flags);
+/*
+ * shown_send.c: as rsk_op_send(), of a stream that is not paired; the operation is not counted any
+ * more: send it in chunks, nothing was done. _chunk: one of these, or a part of it; -RSK_EKERNEL:
+ * send it otherwise.
+ */
 ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
+ssize_t rsk_shown_chunk(struct rsk_stream *s, int fd, const struct iovec *iov, int flags);
 
 #endif

@@ -21,15 +21,21 @@
 
 bool rsk_op_chunked(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
 {
-	struct rsk_stream *s = op->s;
 	struct rsk_iovcur cur;
 
-	if (!s || !op->counted || (flags & ~(MSG_NOSIGNAL | MSG_MORE)) || atomic_load(&s->nonblock))
+	if (!op->s || !op->counted)
 		return false;
 	if (iovcnt == 1 && iov->iov_len <= PIECE_BYTES)
 		return false;
 	rsk_iovcur_init(&cur, iov, iovcnt);
-	if (cur.left <= PIECE_BYTES)
+	return cur.left > PIECE_BYTES && rsk_op_in_chunks(op, cur.left, flags);
+}
+
+bool rsk_op_in_chunks(struct rsk_op *op, size_t bytes, int flags)
+{
+	struct rsk_stream *s = op->s;
+
+	if ((flags & ~(MSG_NOSIGNAL | MSG_MORE)) || atomic_load(&s->nonblock) || !bytes)
 		return false;
 	/*
 	 * Another thread may close the number between two chunks. The kernel holds the file for the
@@ -48,6 +54,28 @@ bool rsk_op_chunked(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 	}
 	rsk_op_uncount(op);
 	return true;
+}
+
+/* The beginning of @iov. */
+static ssize_t send_chunk(struct rsk_kernel_tcp *k, const struct iovec *iov, int flags)
+{
+	struct rsk_stream *s = k->s;
+
+	if (__builtin_expect(atomic_load_explicit(&s->syn.asked, memory_order_relaxed), 0) &&
+	    !(flags & MSG_MORE)) {
+		ssize_t n = rsk_shown_chunk(s, k->c.fd, iov, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n > 0) {
+			atomic_fetch_add_explicit(&s->tcp_bytes.tx, (uint64_t)n,
+						  memory_order_relaxed);
+			rsk_stats_add_shared(&s->rec->tx_tcp_bytes, (uint64_t)n);
+			rsk_stats_add_shared(&s->rec->tx_tcp_calls, 1);
+		}
+		if (n != -RSK_EKERNEL)
+			return n;
+	}
+	return k->c.ops->send(&k->c, iov, 1,
+			      iov->iov_len < PIECE_BYTES ? iov->iov_len : PIECE_BYTES, flags);
 }
 
 ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, int flags, int pid)
@@ -80,8 +108,7 @@ ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, i
 	if (pid && rsk_pid != pid)
 		n = -ECHILD;
 	else
-		n = k.c.ops->send(&k.c, &iov, 1,
-				  iov.iov_len < PIECE_BYTES ? iov.iov_len : PIECE_BYTES, flags);
+		n = send_chunk(&k, &iov, flags);
 	rsk_sigdefer_exit();
 	atomic_fetch_sub(&s->plain.tx, 1);
 	if (n > 0) {

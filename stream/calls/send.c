@@ -254,8 +254,12 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 
 	if (!op->s)
 		return -EBADF;
-	if (__builtin_expect(op->counted, 0))
-		return rsk_shown_send(op, iov, iovcnt, flags);
+	if (__builtin_expect(op->counted, 0)) {
+		ssize_t n = rsk_shown_send(op, iov, iovcnt, flags);
+
+		if (op->counted)
+			return n;
+	}
 	if (flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)) {
 		enum rsk_reason why = flags & MSG_OOB ? RSK_REASON_OOB : RSK_REASON_ZEROCOPY;
 		int rc = rsk_fd_fall_back(op->fd, why) < 0 ? 0 : rsk_fd_fall_back_tx(op->fd, why);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * shown_send.c - shown send: a small send on a stream that is not paired yet, by which the
- * connecting end finds out what its first segment was (syn.h), since rsockd knows of an end in
- * another network namespace to which the stream may lead. It is the program's own call, with its
- * flags. op.c decides it, send.c calls it.
+ * shown_send.c - shown send: a send on a stream that is not paired yet, by which the connecting end
+ * finds out what its first segment was (syn.h), since rsockd knows of an end in another network
+ * namespace to which the stream may lead. It is the program's own call, with its flags; of a large
+ * one, its first bytes. op.c decides it, send.c calls it.
  */
+#include <poll.h>
 #include <sys/socket.h>
+
+#include <rsock/sys.h>
 
 #include "calls.h"
 #include "engine.h"
@@ -14,15 +17,19 @@
 #include "syn.h"
 
 #define SHOWS_MOST 8 /* sends that are tried */
+#define REST_TRIES 40
+#define REST_NS 100000
 
-static bool can_be_seen(const struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
+/*
+ * A program that sends without a pause never comes to the moment in which all is acknowledged, as
+ * syn.h needs it: it waits for that, 4 ms at most.
+ */
+static void wait_for_rest(int fd)
 {
-	struct rsk_iovcur cur;
+	struct timespec pause = { .tv_nsec = REST_NS };
 
-	if (flags & ~(MSG_NOSIGNAL | MSG_DONTWAIT))
-		return false;
-	rsk_iovcur_init(&cur, iov, iovcnt);
-	return cur.left && cur.left <= RSK_SYN_SEND_BYTES && rsk_stream_sole_process(op->s);
+	for (int i = 0; i < REST_TRIES && rsk_kernel_unacked(fd); i++)
+		rsk_sys_ppoll(NULL, 0, &pause, NULL);
 }
 
 /* rsockd is asked again, now with what it wants to know. */
@@ -34,23 +41,22 @@ static void learned(struct rsk_stream *s, const struct rsk_syn *syn)
 	rsk_pairing_give();
 }
 
-ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
+static ssize_t show(struct rsk_stream *s, int fd, const struct iovec *iov, int iovcnt, int flags)
 {
-	struct rsk_stream *s = op->s;
 	uint8_t asked = RSK_SYN_ASKED, then = RSK_SYN_NOT_ASKED;
 	struct rsk_syn syn;
 	bool late;
 	ssize_t n;
 
-	if (!can_be_seen(op, iov, iovcnt, flags))
+	if (!rsk_stream_sole_process(s))
 		return -RSK_EKERNEL;
 	/* One thread tries. */
 	if (!atomic_compare_exchange_strong(&s->syn.asked, &asked, RSK_SYN_NOT_ASKED)) {
-		if (asked == RSK_SYN_LATE && rsk_syn_take_late(op->fd))
+		if (asked == RSK_SYN_LATE && rsk_syn_take_late(fd))
 			atomic_store(&s->syn.asked, RSK_SYN_NOT_ASKED);
 		return -RSK_EKERNEL;
 	}
-	n = rsk_syn_send(s, op->fd, iov, iovcnt, flags, &syn, &late);
+	n = rsk_syn_send(s, fd, iov, iovcnt, flags, &syn, &late);
 	if (late)
 		then = RSK_SYN_LATE;
 	else if (syn.n)
@@ -60,4 +66,35 @@ ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, i
 	if (then)
 		atomic_store(&s->syn.asked, then);
 	return n;
+}
+
+ssize_t rsk_shown_chunk(struct rsk_stream *s, int fd, const struct iovec *iov, int flags)
+{
+	const struct iovec piece = { iov->iov_base, iov->iov_len < RSK_SYN_SEND_BYTES ?
+							    iov->iov_len :
+							    RSK_SYN_SEND_BYTES };
+
+	wait_for_rest(fd);
+	return show(s, fd, &piece, 1, flags);
+}
+
+ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
+{
+	struct rsk_iovcur cur;
+	struct iovec first = { 0 };
+	uint8_t *p = NULL;
+
+	rsk_iovcur_init(&cur, iov, iovcnt);
+	if (!cur.left || (flags & ~(MSG_NOSIGNAL | MSG_DONTWAIT)))
+		return -RSK_EKERNEL;
+	if (cur.left <= RSK_SYN_SEND_BYTES)
+		return show(op->s, op->fd, iov, iovcnt, flags);
+	if (rsk_op_in_chunks(op, cur.left, flags))
+		return 0;
+	if (!(flags & MSG_DONTWAIT) && !atomic_load(&op->s->nonblock))
+		return -RSK_EKERNEL;
+	/* A call that does not wait may send less. */
+	first.iov_len = rsk_iovcur_run(&cur, &p);
+	first.iov_base = p;
+	return rsk_shown_chunk(op->s, op->fd, &first, flags);
 }

@@ -29,7 +29,7 @@
 #define MESSAGES_AT_ONCE 64
 #define LOOKS_EARLY 16
 #define LOOKS_LATE 64
-#define LOOKS_APART 72	       /* a quarter of a second: policy.h */
+#define LOOKS_APART 84	       /* some three seconds: policy.h */
 #define AGAIN_NS 2000000000ull /* between two questions about a stream, at least */
 #define AGAIN_SHARE 4	       /* ... and this share of the time since its lookup began */
 

@@ -78,10 +78,12 @@ def ports_in(table):
     return {int(words[1].rsplit(":", 1)[1], 16) for words in lines if words[3] == "0A"}
 
 
-def listening_ports():
-    """Asks /proc instead of connecting, which would add a stream at the server."""
+def listening_ports(pid="self"):
+    """In the network namespace of that process. Asks /proc instead of connecting, which would add a
+    stream at the server.
+    """
     ports = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for table in (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6"):
         try:
             with open(table) as file:
                 ports |= ports_in(file.read())
