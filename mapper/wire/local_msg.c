@@ -70,8 +70,6 @@ static bool at_ok(const struct rsk_local_msg *m)
 	if ((m->flags & RSK_LOCAL_REFUSED) &&
 	    m->flags != (RSK_LOCAL_REFUSED | RSK_LOCAL_CONNECTING))
 		return false;
-	if ((m->flags & RSK_LOCAL_PAIR) && m->flags != RSK_LOCAL_PAIR)
-		return false;
 	return (m->flags & RSK_LOCAL_CONNECTING) ||
 	       (m->port && m->ipv == ipv && is_address(m->tuple.family, m->ip));
 }
@@ -92,7 +90,8 @@ int rsk_local_msg_check(const struct rsk_local_msg *m, size_t bytes, bool from_r
 		return -EPROTO;
 	rule = rules[m->type].needs;
 	if (!(rule & OF_RSOCKD) == from_rsockd || m->reason >= RSK_REASON_COUNT ||
-	    (m->flags & ~rules[m->type].flags))
+	    (m->flags & ~rules[m->type].flags) ||
+	    ((m->flags & RSK_LOCAL_PAIR) && m->flags != RSK_LOCAL_PAIR))
 		return -EPROTO;
 	if ((rule & NEEDS_LINK) && !m->link)
 		return -EPROTO;
