@@ -28,30 +28,47 @@ static void expire(struct rsk_syn_ends *s, uint64_t now_ns)
 		drop(s, s->oldest);
 }
 
-/* An end that looks again. */
-static void forget(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *end)
+/* An end that looks again. Returns whether it was asked before. */
+static bool forget(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *end)
 {
 	struct rsk_syn_end *e, *next;
+	bool asked = false;
 
 	DL_FOREACH_SAFE(s->oldest, e, next)
-		if (e->end.process == end->process && e->end.cookie == end->cookie)
+		if (e->end.process == end->process && e->end.cookie == end->cookie) {
+			asked |= e->asked;
 			drop(s, e);
+		}
+	return asked;
+}
+
+static uint16_t client_port(const struct rsk_rendezvous_table_end *end)
+{
+	return end->connecting ? end->tuple.local_port : end->tuple.peer_port;
 }
 
 /* Makes room for one more of its user. */
-static void make_room(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *end)
+static void make_room(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
 {
-	struct rsk_syn_end *e, *oldest = NULL;
-	size_t n = 0;
+	struct rsk_syn_end *e, *oldest = NULL, *oldest_of_port = NULL;
+	size_t n = 0, of_port = 0;
 
 	DL_FOREACH(s->oldest, e) {
-		if (e->end.uid != end->uid)
+		if (e->end.uid != what->end.uid)
 			continue;
 		if (!oldest)
 			oldest = e;
 		n++;
+		if (!e->syn.n || e->end.connecting != what->end.connecting ||
+		    client_port(&e->end) != client_port(&what->end))
+			continue;
+		if (!oldest_of_port)
+			oldest_of_port = e;
+		of_port++;
 	}
-	if (n >= RSK_SYN_ENDS_MOST_OF_ONE)
+	if (what->syn.n && of_port >= RSK_SYN_ENDS_MOST_OF_PORT)
+		drop(s, oldest_of_port);
+	else if (n >= RSK_SYN_ENDS_MOST_OF_ONE)
 		drop(s, oldest);
 	else if (s->n >= RSK_SYN_ENDS_MOST)
 		drop(s, s->oldest);
@@ -64,12 +81,9 @@ static void make_room(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
  */
 static bool may_belong(const struct rsk_syn_end *e, const struct rsk_rendezvous_table_end *end)
 {
-	const struct rsk_rendezvous_table_end *c = end->connecting ? end : &e->end,
-					      *a = end->connecting ? &e->end : end;
-
 	return e->end.connecting != end->connecting && e->end.process != end->process &&
 	       e->end.tuple.netns != end->tuple.netns && e->end.tuple.family == end->tuple.family &&
-	       c->tuple.local_port == a->tuple.peer_port;
+	       client_port(&e->end) == client_port(end);
 }
 
 static bool allowed(const struct rsk_syn_ends_calls *calls, const struct rsk_syn_end *e,
@@ -83,7 +97,7 @@ static int wait_for(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
 {
 	struct rsk_syn_end *e;
 
-	make_room(s, &what->end);
+	make_room(s, what);
 	e = malloc(sizeof(*e));
 	if (!e)
 		return -ENOMEM;
@@ -96,16 +110,19 @@ static int wait_for(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
 int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *end,
 		      const struct rsk_syn *syn, uint64_t now_ns,
 		      const struct rsk_syn_ends_calls *calls,
-		      struct rsk_rendezvous_table_end *other, uint32_t *wrong)
+		      struct rsk_rendezvous_table_end *other)
 {
 	struct rsk_syn_end ours = { .end = *end, .syn = *syn, .since_ns = now_ns };
 	struct rsk_syn_end *e, *found = NULL;
+	bool suspect = false;
 	size_t n = 0;
 	int rc;
 
-	*wrong = 0;
 	expire(s, now_ns);
-	forget(s, end);
+	ours.asked = forget(s, end);
+	if (end->connecting && !ours.asked)
+		ours.syn.n = 0;
+	syn = &ours.syn;
 	DL_FOREACH(s->oldest, e) {
 		if (!may_belong(e, end))
 			continue;
@@ -113,9 +130,10 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 			found = e;
 			n++;
 		} else if (e->syn.n && syn->n) {
-			*wrong += allowed(calls, e, end);
+			if (allowed(calls, e, end))
+				calls->differ(calls->ctx, &e->end, end);
 		} else if (end->connecting) {
-			ours.asked |= e->syn.n != 0;
+			suspect = true;
 		} else if (!e->asked) {
 			e->asked = true;
 			calls->ask(calls->ctx, &e->end);
@@ -129,7 +147,8 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 		return RSK_SYN_ENDS_FOUND;
 	}
 	rc = wait_for(s, &ours);
-	if (rc == 0 && ours.asked) {
+	if (rc == 0 && suspect) {
+		s->oldest->prev->asked = true; /* the last one, which is this one */
 		calls->ask(calls->ctx, end);
 		rc = RSK_SYN_ENDS_ASKED;
 	}

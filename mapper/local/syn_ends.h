@@ -15,6 +15,8 @@
 /* Of all processes, and of one user; the user's oldest is dropped */
 #define RSK_SYN_ENDS_MOST 16384u
 #define RSK_SYN_ENDS_MOST_OF_ONE 1024u
+/* That have named a segment, of one user, side and client port: each may be a guess. */
+#define RSK_SYN_ENDS_MOST_OF_PORT 4u
 #define RSK_SYN_ENDS_WAIT_NS RSK_RENDEZVOUS_TABLE_WAIT_NS
 
 struct rsk_syn_end;
@@ -30,6 +32,12 @@ struct rsk_syn_ends_calls {
 	bool (*may)(const void *ctx, uint32_t uid, uint32_t other, uint16_t service);
 	/* The connecting end may belong to one that waits: it is to say what its segment was. */
 	void (*ask)(void *ctx, const struct rsk_rendezvous_table_end *end);
+	/*
+	 * The two might be one connection's by users and client port, and have named different
+	 * segments: one of them may be a guess.
+	 */
+	void (*differ)(void *ctx, const struct rsk_rendezvous_table_end *one,
+		       const struct rsk_rendezvous_table_end *other);
 	void *ctx;
 };
 
@@ -37,16 +45,16 @@ struct rsk_syn_ends_calls {
 #define RSK_SYN_ENDS_ASKED 2
 
 /*
- * @end looks for its other end. @syn: its first segment; unknown (n 0): of a connecting end that
- * was not asked yet. Returns FOUND: *other is it, and neither waits any more; 0: it waits, also if
- * several ends fit: none of them is it for sure; ASKED: the same, and it was asked; -EPERM: the two
- * may not be brought together, and it does not wait; -ENOMEM. *wrong: with how many ends of its
- * client port the segment does not agree, which users that may be brought together have named.
+ * @end looks for its other end. @syn: its first segment; unknown (n 0): of a connecting end. One
+ * that was not asked counts as unknown, whatever it names. Returns FOUND: *other is it, and neither
+ * waits any more; 0: it waits, also if several ends fit: none of them is it for sure; ASKED: the
+ * same, and it was asked; -EPERM: the two may not be brought together, and it does not wait;
+ * -ENOMEM.
  */
 int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *end,
 		      const struct rsk_syn *syn, uint64_t now_ns,
 		      const struct rsk_syn_ends_calls *calls,
-		      struct rsk_rendezvous_table_end *other, uint32_t *wrong);
+		      struct rsk_rendezvous_table_end *other);
 
 /* The process has ended. */
 void rsk_syn_ends_gone(struct rsk_syn_ends *s, uint32_t process);

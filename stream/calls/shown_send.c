@@ -16,7 +16,7 @@
 #include "stream.h"
 #include "syn.h"
 
-#define SHOWS_MOST 8 /* sends that are tried */
+#define SHOWS_MOST 64 /* sends that are tried */
 #define REST_TRIES 40
 #define REST_NS 100000
 
@@ -32,6 +32,32 @@ static void wait_for_rest(int fd)
 		rsk_sys_ppoll(NULL, 0, &pause, NULL);
 }
 
+/*
+ * A call that may block has sent @sent bytes, for which alone there was memory: the kernel does the
+ * rest. An error there is for the next call to report, as it would be in one call.
+ */
+static ssize_t send_rest(struct rsk_op *op, struct rsk_iovcur *cur, ssize_t sent, int flags)
+{
+	rsk_iovcur_advance(cur, (size_t)sent);
+	while (cur->left && !(flags & MSG_DONTWAIT) && !atomic_load(&op->s->nonblock)) {
+		struct iovec iov = { 0 };
+		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+		uint8_t *p = NULL;
+		ssize_t n;
+
+		iov.iov_len = rsk_iovcur_run(cur, &p);
+		iov.iov_base = p;
+		n = rsk_sys_sendmsg(op->fd, &m, flags | MSG_NOSIGNAL);
+		if (n <= 0) {
+			rsk_fd_keep_error(op->fd, (int)-n);
+			break;
+		}
+		rsk_iovcur_advance(cur, (size_t)n);
+		sent += n;
+	}
+	return sent;
+}
+
 /* rsockd is asked again, now with what it wants to know. */
 static void learned(struct rsk_stream *s, const struct rsk_syn *syn)
 {
@@ -43,28 +69,24 @@ static void learned(struct rsk_stream *s, const struct rsk_syn *syn)
 
 static ssize_t show(struct rsk_stream *s, int fd, const struct iovec *iov, int iovcnt, int flags)
 {
-	uint8_t asked = RSK_SYN_ASKED, then = RSK_SYN_NOT_ASKED;
-	struct rsk_syn syn;
-	bool late;
-	ssize_t n;
+	uint8_t asked = atomic_load(&s->syn.asked), then = RSK_SYN_NOT_ASKED;
+	struct rsk_syn syn = { 0 };
+	ssize_t n = -RSK_EKERNEL;
+	bool late = false;
 
-	if (!rsk_stream_sole_process(s))
-		return -RSK_EKERNEL;
 	/* One thread tries. */
-	if (!atomic_compare_exchange_strong(&s->syn.asked, &asked, RSK_SYN_NOT_ASKED)) {
-		if (asked == RSK_SYN_LATE && rsk_syn_take_late(fd))
-			atomic_store(&s->syn.asked, RSK_SYN_NOT_ASKED);
+	if ((asked != RSK_SYN_ASKED && asked != RSK_SYN_LATE) || !rsk_stream_sole_process(s) ||
+	    !atomic_compare_exchange_strong(&s->syn.asked, &asked, RSK_SYN_BUSY))
 		return -RSK_EKERNEL;
-	}
-	n = rsk_syn_send(s, fd, iov, iovcnt, flags, &syn, &late);
-	if (late)
-		then = RSK_SYN_LATE;
-	else if (syn.n)
+	if (asked == RSK_SYN_LATE)
+		late = !rsk_syn_take_late(fd);
+	else
+		n = rsk_syn_send(s, fd, iov, iovcnt, flags, &syn, &late);
+	if (syn.n)
 		learned(s, &syn);
-	else if (n == -RSK_EKERNEL || (n > 0 && ++s->syn.shows < SHOWS_MOST))
-		then = RSK_SYN_ASKED;
-	if (then)
-		atomic_store(&s->syn.asked, then);
+	else if (++s->syn.shows < SHOWS_MOST)
+		then = late ? RSK_SYN_LATE : RSK_SYN_ASKED;
+	atomic_store(&s->syn.asked, then);
 	return n;
 }
 
@@ -87,8 +109,11 @@ ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, i
 	rsk_iovcur_init(&cur, iov, iovcnt);
 	if (!cur.left || (flags & ~(MSG_NOSIGNAL | MSG_DONTWAIT)))
 		return -RSK_EKERNEL;
-	if (cur.left <= RSK_SYN_SEND_BYTES)
-		return show(op->s, op->fd, iov, iovcnt, flags);
+	if (cur.left <= RSK_SYN_SEND_BYTES) {
+		ssize_t n = show(op->s, op->fd, iov, iovcnt, flags);
+
+		return n > 0 && (size_t)n < cur.left ? send_rest(op, &cur, n, flags) : n;
+	}
 	if (rsk_op_in_chunks(op, cur.left, flags))
 		return 0;
 	if (!(flags & MSG_DONTWAIT) && !atomic_load(&op->s->nonblock))

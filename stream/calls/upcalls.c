@@ -10,7 +10,6 @@
 #include "pairing.h"
 #include "progress.h"
 #include "fallback.h"
-#include "handshake.h"
 #include "links.h"
 #include "local.h"
 #include "rendezvous.h"
@@ -34,14 +33,6 @@ static int give_owed(struct rsk_stream *s, int fd)
 	return rsk_stream_give_owed(s, fd, RSK_OWED_CLOSED, -1);
 }
 
-/* Of ends in two network namespaces rsockd has told this one first, which may not have read it. */
-static void message(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
-{
-	if (m->apart)
-		rsk_local_hear();
-	rsk_pm_transaction_message(l, m, pm);
-}
-
 static const struct rsk_upcalls upcalls = {
 	.closed_unseen = rsk_fd_closed_unseen,
 	.ending = ending,
@@ -62,5 +53,5 @@ void rsk_upcalls_init(void)
 	rsk_links_gone = rsk_epoll_link_gone;
 	rsk_progress_job = &rsk_remote_job;
 	rsk_remote_ops = &rsk_link_handshake_ops;
-	rsk_rendezvous_message = message;
+	rsk_rendezvous_message = rsk_pm_transaction_message;
 }

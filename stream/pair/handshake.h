@@ -12,7 +12,7 @@
 #include "pm_msg.h"
 #include "shm.h"
 
-/* The last digit is the version: 2 has doorbells that are read, and PAUSE; 3 has syn. */
+/* The last digit is the version: 2 has doorbells that are read, and PAUSE; 3 has apart. */
 #define RSK_LINK_MAGIC 0x6b6e6c72736b3033ull
 
 enum rsk_link_msg_type {

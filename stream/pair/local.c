@@ -327,7 +327,9 @@ static void serve_by(const struct rsk_local_msg *m)
 /* By one of the next sends, which begins with a pairing step: shown_send.c. */
 static void show_syn(struct rsk_stream *s)
 {
-	atomic_store(&s->syn.asked, RSK_SYN_ASKED);
+	uint8_t not_asked = RSK_SYN_NOT_ASKED;
+
+	atomic_compare_exchange_strong(&s->syn.asked, &not_asked, RSK_SYN_ASKED);
 	atomic_store_explicit(&s->work.step, 0, memory_order_relaxed);
 }
 
@@ -347,9 +349,12 @@ static void answer(const struct rsk_local_msg *m)
 	s->pairing.answer.told = (uint8_t)m->reason;
 	s->pairing.answer.ns = rsk_now_ns();
 	s->pairing.search.lasting = elsewhere(m->reason);
-	if ((m->flags & RSK_LOCAL_BY_SYN) && s->connecting_side && !s->syn.is.n &&
-	    !atomic_load(&s->syn.asked))
-		show_syn(s);
+	if ((m->flags & RSK_LOCAL_BY_SYN) && s->connecting_side) {
+		if (s->syn.is.n)
+			s->pairing.answer.asked_daemon = 0; /* says it again, being asked */
+		else
+			show_syn(s);
+	}
 	if (s->pairing.search.lasting)
 		rsk_remote_addr_cache_add(&s->tuple);
 	if (m->link && !s->connecting_side)

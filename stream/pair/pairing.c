@@ -123,6 +123,16 @@ static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 	rsk_local_given_up(s);
 }
 
+/*
+ * rsockd first: a peer in another network namespace sends its request after rsockd has told this
+ * end whose it is. Where a request comes in between the two it is denied, and the peer asks again.
+ */
+static void hear(void)
+{
+	rsk_local_hear();
+	rsk_rendezvous_work();
+}
+
 static int post(struct rsk_stream *s, int fd, uint64_t now)
 {
 	struct rsk_registry_entry e = { .pid = (uint32_t)rsk_pid,
@@ -155,8 +165,7 @@ static void lookup_as_acceptor(struct rsk_stream *s, int fd, uint64_t now)
 	if (rsk_policy_check_due(&rsk_knobs.policy, &s->pairing.search, now)) {
 		looked(s, fd, now, rsk_knobs.no_shm ? 0 : post(s, fd, now));
 	}
-	rsk_rendezvous_work();
-	rsk_local_hear();
+	hear();
 }
 
 /* Pairs over the link to another host, which the progress thread makes. */
@@ -187,8 +196,7 @@ static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 	struct rsk_link *l;
 	int rc = -ENOENT;
 
-	rsk_rendezvous_work();
-	rsk_local_hear();
+	hear();
 	if (rsk_stream_phase(s) != RSK_PHASE_LOOKUP)
 		return;
 	if (!s->pairing.found.nonce &&
@@ -325,7 +333,7 @@ static void step(struct rsk_stream *s, int fd)
 		 */
 		if (!rsk_stream_sole_process(s))
 			rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
-		rsk_rendezvous_work();
+		hear();
 		if (rsk_stream_phase(s) == RSK_PHASE_PAIRING && s->pairing.steps > PAIRING_STEPS &&
 		    s->connecting_side) {
 			rsk_log(RSK_LOG_INFO, "fd %d: pid %d does not answer over the link", fd,

@@ -15,6 +15,7 @@
 #include "peer_reset.h"
 #include "slot_repair.h"
 #include "stream.h"
+#include "syn.h"
 #include "wait.h"
 
 #define IN_EVENTS (POLLIN | POLLRDNORM)
@@ -37,11 +38,21 @@ static short ask_kernel(int fd, short events)
  * send queue, then sets the state), or the error queue has an entry, which persists. A thread that
  * the reset wakes never sees the intermediate state; a thread that the ring wakes may.
  */
-static short ask_until_end(int fd, short events, short kernel)
+static short ask_until_end(const struct rsk_stream *s, int fd, short events, short kernel)
 {
-	for (int i = 0; i < END_LOOKS && (kernel & END_EVENTS) == POLLERR; i++)
+	for (int i = 0; i < END_LOOKS && (kernel & END_EVENTS) == POLLERR; i++) {
+		if (atomic_load(&s->syn.shown))
+			rsk_syn_take_late(fd);
 		kernel = ask_kernel(fd, events);
+	}
 	return kernel;
+}
+
+short rsk_stream_poll_unpaired(const struct rsk_stream *s, int fd, short events, short kernel)
+{
+	return (kernel & END_EVENTS) == POLLERR && atomic_load(&s->syn.shown) ?
+		       ask_until_end(s, fd, events, kernel) :
+		       kernel;
 }
 
 /*
@@ -207,7 +218,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 				 0 :
 				 ask_kernel(fd, (short)(events | POLLIN | POLLRDHUP));
 	if (kernel >= 0 && (kernel & END_EVENTS) == POLLERR)
-		kernel = ask_until_end(fd, (short)(events | POLLIN | POLLRDHUP), (short)kernel);
+		kernel = ask_until_end(s, fd, (short)(events | POLLIN | POLLRDHUP), (short)kernel);
 	/* These bytes count as if in the socket's queue, before all others. */
 	if (rsk_over_unread(s))
 		kernel |= POLLIN;

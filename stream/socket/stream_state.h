@@ -68,13 +68,14 @@ struct rsk_noted {
 	uint32_t promotions, demotions;
 };
 
+/* What a thread in poll() counts as in rsk_stream.plain.rx: one of 16 bits, and of the upper 16. */
+#define RSK_PLAIN_POLL 0x10001u
+
 /*
  * Members are grouped by what owns them, and when they are valid; a group's comment names its lock.
  * "The pairing lock" is the process's (place.h). Where fields lie: the asserts below.
  */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): fields are grouped by use */
-#define RSK_PLAIN_POLL 0x10001u
-
 struct rsk_stream {
 	/*
 	 * The first fields are written rarely, and read at every call. A change of phase is a
@@ -298,11 +299,16 @@ struct rsk_stream {
 	/* The pairing lock. */
 	struct rsk_qos qos; /* as rsockd has told */
 	int qos_priority;   /* SO_PRIORITY as it has left it; another value is the program's */
-	/* The first segment: syn.h. The pairing lock. */
+	/* The first segment: syn.h. Fields that do not say otherwise: the pairing lock. */
 	struct {
-		/* enum rsk_syn_asked. Relaxed: a send that sees it late leaves it to the next. */
+		/*
+		 * enum rsk_syn_asked. Changed by who may, with compare-and-exchange; read relaxed
+		 * by sends: one that sees it late leaves it to the next.
+		 */
 		_Atomic(uint8_t) asked;
-		uint8_t shows; /* sends that were to show it */
+		uint8_t shows; /* tries; of the thread that has it BUSY */
+		/* A segment was to be shown: the kernel may show it again. Never taken back. */
+		_Atomic(bool) shown;
 		bool looked;
 		struct rsk_syn is;
 		/*

@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/ip6.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -25,6 +24,8 @@
 #define LINK_MOST 32 /* Ethernet with tags is 22 */
 #define CONTROL_BYTES 256
 #define LATE_TRIES 16
+#define HOLD_BACK_NS 10000
+#define ROOM_BYTES (8 * RSK_SYN_SEND_BYTES)
 
 /* Set by any thread, never cleared; relaxed. */
 static _Atomic(bool) programs, kept;
@@ -158,8 +159,12 @@ void rsk_syn_hold_back(_Atomic(uint32_t) *waiting, uint32_t one)
 {
 	do {
 		atomic_fetch_sub(waiting, one);
-		while (atomic_load(&rsk_syn_reads))
-			sched_yield();
+		/* Not sched_yield(), which lets no thread of a lower priority run. */
+		while (atomic_load(&rsk_syn_reads)) {
+			struct timespec pause = { .tv_nsec = HOLD_BACK_NS };
+
+			rsk_sys_ppoll(NULL, 0, &pause, NULL);
+		}
 		atomic_fetch_add(waiting, one);
 	} while (atomic_load(&rsk_syn_reads));
 }
@@ -173,6 +178,7 @@ void rsk_syn_forked(void)
 struct counts {
 	uint64_t bytes;		  /* of the stream that were sent */
 	uint32_t segments, piece; /* sent; bytes of the stream in each, at most */
+	uint32_t most;		  /* bytes that the peer and the network take at once */
 	bool at_rest; /* nothing is unsent or unacknowledged: the next segment leaves at once */
 };
 
@@ -181,24 +187,40 @@ static bool count(int fd, struct counts *c)
 	struct tcp_info ti = { 0 };
 	socklen_t len = sizeof(ti);
 
-	/* tcpi_bytes_retrans came with Linux 4.19. */
+	/* tcpi_snd_wnd came with Linux 5.4. */
 	if (rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &ti, &len) < 0 ||
-	    len < offsetof(struct tcp_info, tcpi_bytes_retrans) + sizeof(ti.tcpi_bytes_retrans))
+	    len < offsetof(struct tcp_info, tcpi_snd_wnd) + sizeof(ti.tcpi_snd_wnd))
 		return false;
 	c->bytes = ti.tcpi_bytes_sent - ti.tcpi_bytes_retrans;
 	c->segments = ti.tcpi_segs_out;
 	c->piece = ti.tcpi_snd_mss ? ti.tcpi_snd_mss : 1;
+	c->most = ti.tcpi_snd_cwnd < RSK_SYN_SEND_BYTES ? ti.tcpi_snd_cwnd * c->piece :
+							  RSK_SYN_SEND_BYTES;
+	if (c->most > ti.tcpi_snd_wnd)
+		c->most = ti.tcpi_snd_wnd;
 	c->at_rest = ti.tcpi_state == TCP_STATE_ESTABLISHED && !ti.tcpi_notsent_bytes &&
 		     !ti.tcpi_unacked && !ti.tcpi_total_retrans;
 	return true;
 }
 
-static bool corked(int fd)
+static bool is_option(int fd, int level, int name, uint64_t least, uint64_t most)
 {
-	socklen_t len = sizeof(int);
-	int on = 1;
+	uint64_t value = 0;
+	socklen_t len = sizeof(value);
 
-	return rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, &len) < 0 || on;
+	return rsk_sys_getsockopt(fd, level, name, &value, &len) == 0 && value >= least &&
+	       value <= most;
+}
+
+/*
+ * Nothing holds the next segment back: a cork, a rate that the program has set (UINT64_MAX, or
+ * UINT32_MAX where the kernel has 32 bits: none), a buffer in which it has no room.
+ */
+static bool leaves_at_once(int fd)
+{
+	return is_option(fd, IPPROTO_TCP, TCP_CORK, 0, 0) &&
+	       is_option(fd, SOL_SOCKET, SO_MAX_PACING_RATE, UINT32_MAX, UINT64_MAX) &&
+	       is_option(fd, SOL_SOCKET, SO_SNDBUF, ROOM_BYTES, UINT32_MAX);
 }
 
 /* The bytes of a packet from the error queue; 0: it is empty. */
@@ -291,12 +313,18 @@ static ssize_t send_and_see(struct rsk_stream *s, int fd, const struct iovec *io
 {
 	struct counts before, after;
 	struct segment g = { 0 };
+	size_t bytes = 0;
 	ssize_t sent;
 
+	for (int i = 0; i < n; i++)
+		bytes += iov[i].iov_len;
 	if (atomic_load(&s->plain.rx) >= RSK_PLAIN_POLL || rsk_upcalls->waited(s) ||
-	    !count(fd, &before) || !before.at_rest || corked(fd))
+	    !count(fd, &before) || !before.at_rest || bytes > before.most || !leaves_at_once(fd))
 		return -RSK_EKERNEL;
-	sent = send_stamped(fd, iov, n, flags);
+	atomic_store(&s->syn.shown, true);
+	sent = send_stamped(fd, iov, n, flags | MSG_DONTWAIT);
+	if (sent == -EAGAIN)
+		return -RSK_EKERNEL;
 	if (sent <= 0)
 		return sent;
 	*late = shown(fd, (size_t)sent, &g) == 0;

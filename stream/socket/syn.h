@@ -23,6 +23,7 @@ struct rsk_stream;
 enum rsk_syn_asked {
 	RSK_SYN_NOT_ASKED, /* rsockd knows of no end that it may belong to */
 	RSK_SYN_ASKED,	   /* one of the next sends is to show it */
+	RSK_SYN_BUSY,	   /* a thread is doing that */
 	RSK_SYN_LATE	   /* a send was to show it, and the packet has not come yet */
 };
 
@@ -36,15 +37,18 @@ void rsk_syn_keep(int listener);
 bool rsk_syn_learn(struct rsk_stream *s, int fd, struct rsk_syn *out);
 
 /*
- * A send of at most RSK_SYN_SEND_BYTES on a connecting end. *out: the first segment, n 0 if it did
- * not show. Returns as sendmsg(2), or -RSK_EKERNEL: nothing was done, since a thread waits, or the
- * segment would not leave at once. *late: the packet has not come yet.
+ * A send of at most RSK_SYN_SEND_BYTES on a connecting end; never blocks. *out: the first segment,
+ * n 0 if it did not show. Returns as sendmsg(2), or -RSK_EKERNEL: nothing was done, since a thread
+ * waits, or the segment would not leave at once. *late: the packet has not come yet.
  */
 #define RSK_SYN_SEND_BYTES 8192u
 ssize_t rsk_syn_send(struct rsk_stream *s, int fd, const struct iovec *iov, int n, int flags,
 		     struct rsk_syn *out, bool *late);
 
-/* Takes what came late from the error queue. True: it has come. */
+/*
+ * Takes from the error queue what came late, or again: the kernel shows a segment as often as it
+ * sends it. True: there was something. For a stream of which a segment was to be shown.
+ */
 bool rsk_syn_take_late(int fd);
 
 /*

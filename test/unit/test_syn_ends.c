@@ -43,16 +43,41 @@ static void ask(void *ctx, const struct rsk_rendezvous_table_end *end)
 	times_asked++;
 }
 
-static const struct rsk_syn_ends_calls calls = { .may = may, .ask = ask };
+static void differ(void *ctx, const struct rsk_rendezvous_table_end *one,
+		   const struct rsk_rendezvous_table_end *other)
+{
+	cr_assert_neq(one->process, other->process);
+	wrong++;
+}
+
+static const struct rsk_syn_ends_calls calls = { .may = may, .ask = ask, .differ = differ };
 
 static int look_with(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *e,
 		     struct rsk_syn syn, uint64_t now, uint32_t *found)
 {
 	struct rsk_rendezvous_table_end other = { 0 };
-	int rc = rsk_syn_ends_look(s, e, &syn, now, &calls, &other, &wrong);
+	int rc;
 
+	wrong = 0;
+	rc = rsk_syn_ends_look(s, e, &syn, now, &calls, &other);
 	*found = other.process;
 	return rc;
+}
+
+/* The connecting end is asked first: an accepting end of that port, which it may meet, waits. */
+static void have_asked(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *e)
+{
+	struct rsk_rendezvous_table_end a = *e;
+	uint32_t found;
+
+	a.process = a.cookie = 999;
+	a.connecting = false;
+	a.tuple.netns = 999;
+	a.tuple.local_port = 80;
+	a.tuple.peer_port = e->tuple.local_port;
+	look_with(s, &a, (struct rsk_syn){ .seq = 1, .n = 1 }, 0, &found);
+	look_with(s, e, (struct rsk_syn){ 0 }, 0, &found);
+	rsk_syn_ends_gone(s, 999);
 }
 
 /* All with one sequence number. */
@@ -79,11 +104,13 @@ Test(syn_ends, the_two_that_fit_meet_whoever_comes_first)
 
 				/* The mark is the k-th of the four values. */
 				if (connecting_first) {
+					have_asked(&s, &c);
 					cr_assert_eq(look(&s, &c, at[i], 4, 0, &found), 0);
 					cr_assert_eq(look(&s, &a, at[i] + k, 1, 0, &found), 1);
 					cr_assert_eq(found, 1);
 				} else {
 					cr_assert_eq(look(&s, &a, at[i] + k, 1, 0, &found), 0);
+					have_asked(&s, &c);
 					cr_assert_eq(look(&s, &c, at[i], 4, 0, &found), 1);
 					cr_assert_eq(found, 2);
 				}
@@ -97,6 +124,7 @@ Test(syn_ends, whoever_does_not_fit_waits)
 	struct rsk_syn_ends s = { 0 };
 	uint32_t found;
 
+	have_asked(&s, &c);
 	cr_assert_eq(look(&s, &c, 1000, 4, 0, &found), 0);
 	cr_assert_eq(look(&s, &a, 999, 1, 0, &found), 0);
 	cr_assert_eq(look(&s, &a, 1004, 1, 0, &found), 0);
@@ -111,7 +139,8 @@ Test(syn_ends, whoever_does_not_fit_waits)
 	cr_assert_eq(look(&s, &other, 1002, 1, 0, &found), 0, "another family");
 	other = c;
 	other.process = other.cookie = 5;
-	cr_assert_eq(look(&s, &other, 900, 4, 0, &found), 0, "two connecting ends");
+	cr_assert_eq(look(&s, &other, 900, 4, 0, &found), RSK_SYN_ENDS_ASKED,
+		     "two connecting ends, of which this one was not asked yet");
 	other = a;
 	other.process = 1;
 	other.cookie = 6;
@@ -131,11 +160,12 @@ Test(syn_ends, two_that_fit_are_none)
 	struct rsk_syn_ends s = { 0 };
 	uint32_t found;
 
+	have_asked(&s, &c);
 	cr_assert_eq(look(&s, &a, 1001, 1, 0, &found), 0);
 	cr_assert_eq(look(&s, &b, 1002, 1, 0, &found), 0);
 	cr_assert_eq(look(&s, &c, 1000, 4, 0, &found), 0);
 	cr_assert_eq(s.n, 3);
-	/* One of them ends; the connecting end asks again. */
+	/* One of them ends; the connecting end, which was asked, asks again. */
 	rsk_syn_ends_gone(&s, 2);
 	cr_assert_eq(s.n, 2);
 	cr_assert_eq(look(&s, &c, 1000, 4, 0, &found), 1);
@@ -149,6 +179,7 @@ Test(syn_ends, the_sequence_number_counts)
 	struct rsk_syn_ends s = { 0 };
 	uint32_t found;
 
+	have_asked(&s, &c);
 	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
 	for (uint32_t bit = 0; bit < 32; bit++) {
 		struct rsk_syn syn = { .seq = 0xfffffff0 ^ 1u << bit, .mark = 1000, .n = 1 };
@@ -197,10 +228,51 @@ Test(syn_ends, others_users_wrong_segments_do_not_count)
 	struct rsk_syn_ends s = { 0 };
 	uint32_t found;
 
+	have_asked(&s, &c);
 	nobody_else = true;
 	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
 	cr_assert_eq(look(&s, &c, 2000, 1, 0, &found), 0);
 	cr_assert_eq(wrong, 0);
+	rsk_syn_ends_fini(&s);
+}
+
+/* What a connecting end says unasked is not compared with anything, now or later. */
+Test(syn_ends, nobody_plants_guesses)
+{
+	struct rsk_rendezvous_table_end a = end_of(1, false), c = end_of(2, true);
+	struct rsk_syn_ends s = { 0 };
+	uint32_t found;
+
+	for (uint32_t i = 0; i < 100; i++) {
+		c.cookie = 100 + i;
+		cr_assert_eq(look(&s, &c, 4 * i, 4, 0, &found), 0);
+	}
+	cr_assert_eq(look(&s, &a, 200, 1, 0, &found), 0);
+	cr_assert_eq(times_asked, 100, "each of them is asked now");
+	cr_assert_eq(wrong, 0);
+	rsk_syn_ends_fini(&s);
+}
+
+/* Of one client port a user has few places for what is a guess each. */
+Test(syn_ends, few_of_one_port)
+{
+	struct rsk_rendezvous_table_end a = end_of(1, false), c = end_of(2, true);
+	struct rsk_syn_ends s = { 0 };
+	uint32_t found;
+
+	have_asked(&s, &c);
+	for (uint32_t i = 0; i < 100; i++) {
+		a.cookie = 100 + i;
+		cr_assert_eq(look(&s, &a, i, 1, 0, &found), 0);
+	}
+	cr_assert_eq(s.n, RSK_SYN_ENDS_MOST_OF_PORT + 1);
+	cr_assert_eq(look(&s, &c, 50, 1, 0, &found), 0, "it was pushed out");
+	cr_assert_eq(wrong, RSK_SYN_ENDS_MOST_OF_PORT);
+	a.cookie = 500;
+	a.tuple.peer_port = 4001;
+	cr_assert_eq(look(&s, &a, 1, 1, 0, &found), 0);
+	cr_assert_eq(s.n, RSK_SYN_ENDS_MOST_OF_PORT + 2, "another port");
+	cr_assert_eq(look(&s, &c, 99, 1, 0, &found), RSK_SYN_ENDS_FOUND);
 	rsk_syn_ends_fini(&s);
 }
 
@@ -210,11 +282,13 @@ Test(syn_ends, users_who_may_not_meet)
 	struct rsk_syn_ends s = { 0 };
 	uint32_t found;
 
+	have_asked(&s, &c);
 	nobody_else = true;
 	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
 	cr_assert_eq(look(&s, &c, 998, 4, 0, &found), -EPERM);
 	cr_assert_eq(s.n, 1, "the one who was there first still waits");
 	c.uid = a.uid;
+	have_asked(&s, &c);
 	cr_assert_eq(look(&s, &c, 998, 4, 0, &found), 1);
 }
 
@@ -240,9 +314,10 @@ Test(syn_ends, a_user_pushes_out_its_own)
 	cr_assert_eq(look(&s, &a, 7, 1, 0, &found), 0);
 	for (uint32_t i = 0; i < RSK_SYN_ENDS_MOST_OF_ONE + 50; i++) {
 		e.cookie = 100 + i;
-		cr_assert_eq(look(&s, &e, 5000 + i * 10, 4, 0, &found), 0);
+		cr_assert_eq(look(&s, &e, 0, 0, 0, &found), RSK_SYN_ENDS_ASKED);
 	}
 	cr_assert_eq(s.n, RSK_SYN_ENDS_MOST_OF_ONE + 1);
+	have_asked(&s, &c);
 	cr_assert_eq(look(&s, &c, 5, 4, 0, &found), 1, "another user's is there");
 	cr_assert_eq(found, 1);
 	rsk_syn_ends_fini(&s);

@@ -13,8 +13,8 @@
 #include "local_parts.h"
 
 /*
- * A user whose processes name a first segment that is not that of an end with the same client port
- * may be guessing: so many times at once, and then once in so long, his processes are believed.
+ * A user whose processes name another first segment than an end with the same client port may be
+ * guessing: so many times at once, and then once in so long, his processes are believed.
  */
 #define WRONG_MOST 16u
 #define WRONG_NS 1000000000u
@@ -29,11 +29,27 @@ static bool is_believed(const struct rsk_local_user *u, uint64_t now_ns)
 	return u->wrong_ns < now_ns + (uint64_t)WRONG_NS * WRONG_MOST;
 }
 
-static void was_wrong(struct rsk_local_user *u, uint32_t times, uint64_t now_ns)
+static void was_wrong(struct rsk_local_user *u, uint64_t now_ns)
 {
 	if (u->wrong_ns < now_ns)
 		u->wrong_ns = now_ns;
-	u->wrong_ns += (uint64_t)WRONG_NS * times;
+	if (u->wrong_ns < now_ns + (uint64_t)WRONG_NS * WRONG_MOST * 2)
+		u->wrong_ns += WRONG_NS;
+}
+
+/* Which of the two is a guess is not known: the other one may be, too. */
+static void differ(void *ctx, const struct rsk_rendezvous_table_end *one,
+		   const struct rsk_rendezvous_table_end *other)
+{
+	struct rsk_local *l = ctx;
+	uint64_t now_ns = rsk_clock_ns();
+	struct rsk_local_process *a = rsk_local_process(l, one->process),
+				 *b = rsk_local_process(l, other->process);
+
+	if (a)
+		was_wrong(a->user, now_ns);
+	if (b && !(a && a->user == b->user))
+		was_wrong(b->user, now_ns);
 }
 
 static bool may(const void *ctx, uint32_t uid, uint32_t other, uint16_t service)
@@ -63,11 +79,12 @@ bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
 			    const struct rsk_local_msg *m,
 			    const struct rsk_rendezvous_table_end *end)
 {
-	const struct rsk_syn_ends_calls calls = { .may = may, .ask = ask, .ctx = l };
+	const struct rsk_syn_ends_calls calls = {
+		.may = may, .ask = ask, .differ = differ, .ctx = l
+	};
 	struct rsk_rendezvous_table_end ours = *end, theirs;
 	struct rsk_syn syn = { 0 };
 	uint64_t now_ns = rsk_clock_ns();
-	uint32_t wrong = 0;
 	int rc;
 
 	if (m->flags & RSK_LOCAL_BY_SYN)
@@ -76,8 +93,7 @@ bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
 	    (syn.n && !is_believed(p->user, now_ns)))
 		return false;
 	ours.by_syn = true;
-	rc = rsk_syn_ends_look(&l->syn_ends, &ours, &syn, now_ns, &calls, &theirs, &wrong);
-	was_wrong(p->user, wrong, now_ns);
+	rc = rsk_syn_ends_look(&l->syn_ends, &ours, &syn, now_ns, &calls, &theirs);
 	if (rc == -EPERM) {
 		l->count.not_allowed++;
 		rsk_local_answer(l, p, end, RSK_REASON_OTHER_USER);
