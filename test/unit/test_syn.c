@@ -6,6 +6,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <linux/net_tstamp.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,6 +20,7 @@
 
 #include "engine.h"
 #include "plain_host.h"
+#include "ready.h"
 #include "stream.h"
 #include "syn.h"
 #include "upcall.h"
@@ -173,6 +175,62 @@ Test(syn, only_a_segment_that_leaves_at_once)
 		;
 	cr_assert_eq(show(s[0], fd[0], 4), -RSK_EKERNEL);
 	cr_assert_eq(recv(fd[1], got, 1, MSG_DONTWAIT), 1, "the connection goes on");
+}
+
+/* Nor where a rate, or a small buffer, holds it back. */
+Test(syn, only_a_socket_that_sends_at_once)
+{
+	int listener, fd[2], value;
+	struct rsk_stream *s[2];
+
+	rsk_engine_init(&plain_host);
+	listener = listener_of(AF_INET);
+	connection(listener, fd, s);
+	value = 4000;
+	cr_assert_eq(setsockopt(fd[0], SOL_SOCKET, SO_MAX_PACING_RATE, &value, sizeof(value)), 0);
+	cr_assert_eq(show(s[0], fd[0], 4), -RSK_EKERNEL);
+	connection(listener, fd, s);
+	value = 4096;
+	cr_assert_eq(setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &value, sizeof(value)), 0);
+	cr_assert_eq(show(s[0], fd[0], 4), -RSK_EKERNEL);
+	connection(listener, fd, s);
+	cr_assert_eq(show(s[0], fd[0], 4), 4);
+}
+
+/* As when the segment is lost, and sent again: the kernel shows it once more. */
+Test(syn, a_segment_that_is_shown_again)
+{
+	const uint32_t what = SOF_TIMESTAMPING_TX_SCHED;
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(what))];
+	} control = { .head = { .cmsg_level = SOL_SOCKET,
+				.cmsg_type = SO_TIMESTAMPING,
+				.cmsg_len = CMSG_LEN(sizeof(what)) } };
+	char again[] = "again";
+	struct iovec iov = { again, 5 };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	int listener, fd[2];
+	struct rsk_stream *s[2];
+	struct pollfd p;
+
+	rsk_engine_init(&plain_host);
+	memcpy(CMSG_DATA(&control.head), &what, sizeof(what));
+	listener = listener_of(AF_INET);
+	connection(listener, fd, s);
+	cr_assert_eq(sendmsg(fd[0], &m, 0), 5);
+	p = (struct pollfd){ .fd = fd[0], .events = POLLIN };
+	cr_assert_eq(poll(&p, 1, 0), 1);
+	cr_assert_eq(p.revents, POLLERR);
+	cr_assert_eq(rsk_stream_poll_unpaired(s[0], fd[0], POLLIN, POLLERR), POLLERR,
+		     "it may be the program's");
+	atomic_store(&s[0]->syn.shown, true);
+	cr_assert_eq(rsk_stream_poll_unpaired(s[0], fd[0], POLLIN, POLLERR), 0);
+	cr_assert_eq(poll(&p, 1, 0), 0);
+	cr_assert_not(rsk_syn_take_late(fd[0]), "nothing is left");
 }
 
 static bool set_is_waited;
