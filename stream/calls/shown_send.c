@@ -64,6 +64,7 @@ static void learned(struct rsk_stream *s, const struct rsk_syn *syn)
 	rsk_pairing_take();
 	s->syn.is = *syn;
 	s->pairing.answer.asked_daemon = 0;
+	s->pairing.answer.told = 0; /* not given up before it answers to this */
 	rsk_pairing_give();
 }
 

@@ -111,10 +111,13 @@ static int merge(struct rsk_poll_set *p)
 		struct pollfd *f = &p->fds[p->items[i].at];
 		bool asked = p->kernel[p->items[i].at].fd >= 0;
 
-		if (!p->items[i].paired)
-			f->revents = rsk_stream_poll_unpaired(p->items[i].s, f->fd, f->events,
-							      f->revents);
-		else if (!(asked && is_another(&p->items[i], f, f->revents)))
+		if (!p->items[i].paired) {
+			if (__builtin_expect(f->revents & POLLERR, 0))
+				f->revents = rsk_stream_poll_unpaired(p->items[i].s, f->fd,
+								      f->events, f->revents);
+			continue;
+		}
+		if (!(asked && is_another(&p->items[i], f, f->revents)))
 			f->revents = rsk_stream_poll(p->items[i].s, f->fd, f->events,
 						     asked ? (unsigned short)f->revents : -1);
 	}
