@@ -199,7 +199,7 @@ static bool count(int fd, struct counts *c)
 	if (c->most > ti.tcpi_snd_wnd)
 		c->most = ti.tcpi_snd_wnd;
 	c->at_rest = ti.tcpi_state == TCP_STATE_ESTABLISHED && !ti.tcpi_notsent_bytes &&
-		     !ti.tcpi_unacked && !ti.tcpi_total_retrans;
+		     !ti.tcpi_unacked;
 	return true;
 }
 
