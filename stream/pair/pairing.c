@@ -256,7 +256,8 @@ static void look_up(struct rsk_stream *s, int fd)
 	soon = (s->pairing.found.nonce && !s->pairing.found.remote) ||
 	       now - s->pairing.search.began_ns < EAGER_NS;
 	atomic_store_explicit(&s->soon, soon, memory_order_relaxed);
-	if (soon)
+	/* A send that is to show its segment is one with a step. */
+	if (soon || atomic_load(&s->syn.asked) == RSK_SYN_ASKED)
 		step_in(s, 1);
 	else
 		step_in(s, s->pairing.found.nonce ||
