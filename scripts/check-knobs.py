@@ -37,7 +37,7 @@ def main():
                       for p in sorted((ROOT / folder).rglob("*.c")))
     names = set(re.findall(r'(?:getenv|knob)\("(RSOCK_\w+)"', sources))
     numbers = {n: [value(v) for v in args.split(",")]
-               for n, args in re.findall(r'knob\("(RSOCK_\w+)",([^()]*)\)', sources)}
+               for n, args in re.findall(r'\bknob\("(RSOCK_\w+)",([^()]*)\)', sources)}
     page = read("docs/man/librsock.7")
     environment = page.split(".SH ENVIRONMENT", 1)[1].split(".SH", 1)[0]
     entries = dict(re.findall(r"^\.TP\n\.B (RSOCK_\w+)\n(.*?)(?=^\.TP|\Z)", environment,
