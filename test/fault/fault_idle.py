@@ -105,16 +105,19 @@ def sleeps_of(t, proc):
 @case(60)
 def no_sleep_before_an_answer(t):
     """Requests and answers of many slots: the credit that comes before the answer does not send the
-    caller to sleep while it still has time to spin.
+    caller to sleep while it still has time to spin. Each end on a processor of its own: on one, an
+    end that spins would keep the other from its answer, and does not.
     """
     env = {"RSOCK_SPIN_US": "20000", "RSOCK_RING_KB": "512"}
+    cpus = sorted(os.sched_getaffinity(0))
     for wait in (["recv"], ["poll", "--nonblock"], ["epoll", "--nonblock"]):
         port = t.free_port()
-        server = t.spawn([f"{t.bin}/rsperf", "server", "--wait", *wait, "--port", port],
-                         name="server", env=env)
+        server = t.spawn(["taskset", "-c", cpus[0], f"{t.bin}/rsperf", "server", "--wait", *wait,
+                          "--port", port], name="server", env=env)
         t.listening(server, port)
-        client = t.spawn([f"{t.bin}/rsperf", "client", "--lat", "--size", "64K", "--wait", *wait,
-                          "--port", port, "--time", 1, "--json"], name="client", env=env)
+        client = t.spawn(["taskset", "-c", cpus[-1], f"{t.bin}/rsperf", "client", "--lat", "--size",
+                          "64K", "--wait", *wait, "--port", port, "--time", 1, "--json"],
+                         name="client", env=env)
         t.wait(client)
         trips = json.loads(client.out().splitlines()[-1])["per_s"]
         t.stop(server)
