@@ -97,7 +97,8 @@ ssize_t rsk_shown_chunk(struct rsk_stream *s, int fd, const struct iovec *iov, i
 							    iov->iov_len :
 							    RSK_SYN_SEND_BYTES };
 
-	wait_for_rest(fd);
+	if (atomic_load(&s->syn.asked) == RSK_SYN_ASKED && !rsk_syn_waited(s))
+		wait_for_rest(fd);
 	return show(s, fd, &piece, 1, flags);
 }
 
@@ -108,6 +109,8 @@ ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, i
 	uint8_t *p = NULL;
 
 	rsk_iovcur_init(&cur, iov, iovcnt);
+	if (cur.left > RSK_SYN_SEND_BYTES && rsk_op_in_chunks(op, cur.left, flags))
+		return 0;
 	if (!cur.left || (flags & ~(MSG_NOSIGNAL | MSG_DONTWAIT)))
 		return -RSK_EKERNEL;
 	if (cur.left <= RSK_SYN_SEND_BYTES) {
@@ -115,8 +118,6 @@ ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, i
 
 		return n > 0 && (size_t)n < cur.left ? send_rest(op, &cur, n, flags) : n;
 	}
-	if (rsk_op_in_chunks(op, cur.left, flags))
-		return 0;
 	if (!(flags & MSG_DONTWAIT) && !atomic_load(&op->s->nonblock))
 		return -RSK_EKERNEL;
 	/* A call that does not wait may send less. */

@@ -226,7 +226,7 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 	 * An epoll set that shows an event is checked once more: events that make nothing ready are
 	 * gone then.
 	 */
-	bool again = false, final;
+	bool again = false, final, told;
 	uint64_t began = 0, news = 0, until = UINT64_MAX, relief_ns, look_ns, wake_ns;
 	uint32_t handled = rsk_sigdefer_handled, spins = 0;
 	enum rsk_news by;
@@ -262,11 +262,12 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 				continue;
 			}
 			p.heard = rc > 0 && p.npairing;
+			told = rc > 0;
 			rc = merge(&p);
-			if (final && (rc || !p.heard))
+			if (final && (rc || last || !told))
 				return rc;
 			if (final)
-				continue; /* events of a pairing only */
+				continue; /* events that are none for the program */
 			if (rc)
 				break;
 		}

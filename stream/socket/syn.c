@@ -308,6 +308,11 @@ static struct rsk_syn count_back(const struct segment *g, size_t sent, const str
 	return syn;
 }
 
+bool rsk_syn_waited(struct rsk_stream *s)
+{
+	return atomic_load(&s->plain.rx) >= RSK_PLAIN_POLL || rsk_upcalls->waited(s);
+}
+
 static ssize_t send_and_see(struct rsk_stream *s, int fd, const struct iovec *iov, int n, int flags,
 			    struct rsk_syn *out, bool *late)
 {
@@ -318,8 +323,8 @@ static ssize_t send_and_see(struct rsk_stream *s, int fd, const struct iovec *io
 
 	for (int i = 0; i < n; i++)
 		bytes += iov[i].iov_len;
-	if (atomic_load(&s->plain.rx) >= RSK_PLAIN_POLL || rsk_upcalls->waited(s) ||
-	    !count(fd, &before) || !before.at_rest || bytes > before.most || !leaves_at_once(fd))
+	if (rsk_syn_waited(s) || !count(fd, &before) || !before.at_rest || bytes > before.most ||
+	    !leaves_at_once(fd))
 		return -RSK_EKERNEL;
 	atomic_store(&s->syn.shown, true);
 	sent = send_stamped(fd, iov, n, flags | MSG_DONTWAIT);

@@ -36,6 +36,9 @@ void rsk_syn_keep(int listener);
  */
 bool rsk_syn_learn(struct rsk_stream *s, int fd, struct rsk_syn *out);
 
+/* Whether a thread waits for the stream in the kernel: no header is read then. */
+bool rsk_syn_waited(struct rsk_stream *s);
+
 /*
  * A send of at most RSK_SYN_SEND_BYTES on a connecting end; never blocks. *out: the first segment,
  * n 0 if it did not show. Returns as sendmsg(2), or -RSK_EKERNEL: nothing was done, since a thread

@@ -233,6 +233,37 @@ Test(syn, a_segment_that_is_shown_again)
 	cr_assert_not(rsk_syn_take_late(fd[0]), "nothing is left");
 }
 
+/* A poll() that has nothing else to report goes on to wait. */
+Test(syn, a_poll_goes_on_when_a_segment_is_shown_again)
+{
+	const struct timespec wait = { .tv_nsec = 200000000 };
+	const uint32_t what = SOF_TIMESTAMPING_TX_SCHED;
+	int listener, fd[2];
+	struct pollfd p;
+	struct rsk_stream *s;
+	uint64_t began;
+
+	rsk_engine_init(&plain_host);
+	listener = listener_of(AF_INET);
+	fd[0] = socket(AF_INET, SOCK_STREAM, 0);
+	rsk_fd_socket(fd[0], true, false);
+	cr_assert_eq(connect(fd[0], &at.any, sizeof(at)), 0);
+	rsk_fd_connected(fd[0], &at.any, sizeof(at));
+	fd[1] = accept(listener, NULL, NULL);
+	s = rsk_stream_of(fd[0]);
+	cr_assert_not_null(s);
+	atomic_store(&s->syn.shown, true);
+	/* All packets of the socket are shown from now on. */
+	cr_assert_eq(setsockopt(fd[0], SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof(what)), 0);
+	cr_assert_eq(send(fd[0], "again", 5, 0), 5);
+	p = (struct pollfd){ .fd = fd[0], .events = POLLIN };
+	began = rsk_now_ns();
+	cr_assert_eq(rsk_poll(&p, 1, &wait, NULL), 0);
+	cr_assert_eq(p.revents, 0);
+	cr_assert_geq(rsk_now_ns() - began, 200000000);
+	rsk_stream_unpin(s);
+}
+
 static bool set_is_waited;
 
 static bool waited(struct rsk_stream *s)
