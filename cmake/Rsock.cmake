@@ -51,6 +51,10 @@ set(RSK_LIBRARIES_verbs PkgConfig::RDMA)
 # ---- flags for all targets ----------------------------------------------------------------------
 # _GNU_SOURCE is empty, not 1, so that a source which defines it again causes no redefinition.
 add_compile_definitions(_GNU_SOURCE=)
+# xxHash reads its input with memcpy(). By default it reads words through a pointer of their type,
+# and gcc 14 may move these reads before the writes of the struct that is hashed, where xxHash is
+# inlined (github.com/Cyan4973/xxHash, pull request 1013).
+add_compile_definitions(XXH_FORCE_MEMORY_ACCESS=0)
 add_compile_options(${RSK_WARNINGS})
 
 # Hardening with Debian's own flags in every build: docs/adr/hardening.md. Everything that is linked
