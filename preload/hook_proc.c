@@ -198,6 +198,38 @@ int rsk_hook_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_a
 	return rc < 0 ? -rc : rsk_real.posix_spawnp(pid, file, actions, attr, argv, envp);
 }
 
+#if __GLIBC_PREREQ(2, 39)
+/* @pidfd may be NULL. */
+static int rsk_pidfd_spawned(int rc, const int *pidfd)
+{
+	if (rc == 0 && pidfd)
+		rsk_made(*pidfd);
+	return rc;
+}
+
+int rsk_hook_pidfd_spawn(int *pidfd, const char *path, const posix_spawn_file_actions_t *actions,
+			 const posix_spawnattr_t *attr, char *const *argv, char *const *envp)
+{
+	int rc = rsk_booted ? rsk_exec_vforked() : 0;
+
+	if (rc < 0)
+		return -rc;
+	rc = rsk_real.pidfd_spawn(pidfd, path, actions, attr, argv, envp);
+	return rsk_pidfd_spawned(rc, pidfd);
+}
+
+int rsk_hook_pidfd_spawnp(int *pidfd, const char *file, const posix_spawn_file_actions_t *actions,
+			  const posix_spawnattr_t *attr, char *const *argv, char *const *envp)
+{
+	int rc = rsk_booted ? rsk_exec_vforked() : 0;
+
+	if (rc < 0)
+		return -rc;
+	rc = rsk_real.pidfd_spawnp(pidfd, file, actions, attr, argv, envp);
+	return rsk_pidfd_spawned(rc, pidfd);
+}
+#endif
+
 int rsk_hook_posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int to)
 {
 	int rc = rsk_tracked(fd) ? rsk_fd_fall_back(fd, RSK_REASON_EXEC) : 0;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RSK_EVERY_ROW /* the page does not depend on the libc that it is printed with */
+
 struct rsk_row {
 	const char *name, *of, *family, *note;
 };
@@ -22,7 +24,8 @@ static const char rsk_head[] =
 	"\n"
 	"Generated from `preload/symbols.def` by `cmake --build <build> --target symbols-doc`; do\n"
 	"not edit. The unit test `symbols` compares this page, that table and the exports of\n"
-	"`librsock.so`.\n"
+	"`librsock.so`. A note that begins with a version of glibc: the library has the hook if\n"
+	"it was built with that version or a later one.\n"
 	"\n"
 	"| symbol | hook in `preload/` | note |\n"
 	"|---|---|---|\n";

@@ -26,11 +26,11 @@ STDIO = re.compile(r"_*(v?f?d?printf|v?asprintf|puts|fputs|fputc|putchar|perror|
                    r"|stderr)(_chk)?")
 
 
-MAKES = re.compile(r"_*((.*_)?f?d?open(at|dir|pt|pty|64|at64|_2|64_2|at_2|at64_2)?|.*create?(64"
+MAKES = re.compile(r"_*((.*_)?f?d?open(at2?|dir|pt|pty|64|at64|_2|64_2|at_2|at64_2)?|.*create?(64"
                    r"|1)?|f?d?re?open(64)?"
                    r"|p?open|.*socket(pair)?|pipe2?|dup[23]?|accept4?|mko?stemps?(64)?"
                    r"|tmpfile(64)?|getpt|.*_openpt"
-                   r"|(memfd|timerfd|epoll|pidfd|event|signal|timer)_?(create1?|open|getfd|fd)"
+                   r"|(memfd|timerfd|epoll|pidfd|event|signal|timer)_?(create1?|open|getfd|fd|spawnp?)"
                    r"|.*notify_init1?|fs(open|mount|pick)"
                    r"|open_.*|setmntent|rcmd(_af)?|rexec(_af)?|rresvport(_af)?)")
 LIBC = re.compile(r"libc\.so\.6 => (\S+)")
