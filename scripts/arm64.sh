@@ -19,24 +19,7 @@ build=build/arm64
 left_out=test/arm64/left-out.txt
 format=rsock-arm64 # the name of the registration in binfmt_misc
 formats=/proc/sys/fs/binfmt_misc
-
-# apt's own mirror and keys: the package lists that this system uses.
-mirror()
-{
-	apt-get indextargets --format '$(SITE)' 'Created-By: Packages' \
-		"Codename: $(codename)" | head -n 1
-}
-
-codename()
-{
-	sed -n 's/^VERSION_CODENAME=//p' /etc/os-release
-}
-
-# Is @1 made of @2? Otherwise it is to be made anew.
-made_of()
-{
-	[ -e "$1/made-of" ] && [ "$(<"$1/made-of")" = "$2" ]
-}
+. scripts/root.sh
 
 # The packages with headers, and what tests start: a shell, and what it calls.
 make_root()
@@ -125,22 +108,11 @@ all_left_out()
 	done | paste -sd'|'
 }
 
-# In namespaces of its own: what is mounted here ends with it, and so does what tests leave behind.
+# The tests, in namespaces of their own.
 inside()
 {
 	local names
-	mount -t proc proc "$root/proc"
-	mount --rbind /dev "$root/dev"
-	mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
-	mount --rbind /sys "$root/sys"
-	mount -t tmpfs -o mode=755 run "$root/run"
-	# Not a tmpfs: unit_document_keep has to see a write before it has ended.
-	find "$root/tmp" -mindepth 1 -delete
-	chmod 1777 "$root/tmp"
-	mkdir -p "$root$here"
-	mount --bind "$here" "$root$here"
-	mount -t proc proc /proc
-	ip link set lo up
+	mount_root "$root"
 	names=$(all_left_out)
 	exec scripts/ctest.sh "$build" -L '^(unit|app)$' -R '^(unit|replay|app)_' \
 		-E "^($names)\$" -j $((2 * $(nproc))) "$@"
