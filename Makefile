@@ -10,7 +10,7 @@ export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 	bench-rdma-cost bench-rdma-counts bench-rdma-failover bench-mechanisms \
 	check format model fuzz fuzz-long \
 	differ differ-long soak soak-long test-all chaos-long mutants guard sanitize deb \
-	test-deb arm64 clean
+	test-deb arm64 debian-next clean
 
 deps:
 	@scripts/install-deps.sh
@@ -160,6 +160,11 @@ test-deb: deb
 # all parts for arm64; its unit tests and app cases, by qemu-aarch64; as root
 arm64:
 	@scripts/arm64.sh
+
+# all parts on a later Debian (RELEASE=trixie) with its gcc and libc; its unit tests and app cases,
+# in a root of its own; as root
+debian-next:
+	@scripts/debian-next.sh $(RELEASE)
 
 clean:
 	rm -rf build
