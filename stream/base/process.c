@@ -63,17 +63,13 @@ uint64_t rsk_tick_ns(void)
 static int own_base_now(void)
 {
 	struct rlimit lim = { .rlim_cur = 1024 };
-	uint64_t base;
 
 	getrlimit(RLIMIT_NOFILE, &lim);
 	if (lim.rlim_cur < FD_LIMIT_LEAST)
 		return -EMFILE;
 	if (lim.rlim_cur > RSK_FD_TABLE_MOST)
 		lim.rlim_cur = RSK_FD_TABLE_MOST;
-	base = lim.rlim_cur - lim.rlim_cur / 4;
-	if (lim.rlim_cur - base > 8192)
-		base = lim.rlim_cur - 8192;
-	return (int)base;
+	return (int)(lim.rlim_cur - lim.rlim_cur / 4);
 }
 
 /*
