@@ -184,8 +184,8 @@ void app_warm(int fd); /* both sides, lock-step */
 bool app_warm_goes_on(int fd, int done, int rounds);
 /*
  * Called by both sides, in lock-step. In the run with both sides preloaded the runner asserts that
- * each process has at least @count open streams whose both directions are on the ring, and have
- * moved bytes through it.
+ * the calling process of each side has at least the @count open streams of that side whose both
+ * directions are on the ring, and have moved bytes through it.
  */
 void app_expect_rings(int count);
 /* Returns a port without a listener, as long as the socket *holder exists. */

@@ -143,13 +143,14 @@ static void check_ring(const struct mode *mode, struct outcome *out)
 {
 	const int pid[] = { atomic_load(&shm->check_pid[0]), atomic_load(&shm->check_pid[1]) };
 	const char *tool = getenv("RSOCK_TOOL");
+	const int streams[] = { (int)atomic_load(&shm->check_streams[0]),
+				(int)atomic_load(&shm->check_streams[1]) };
 	int port = (int)atomic_load(&shm->check_port);
 	bool good = !mode->preload[0] || !mode->preload[1];
 	char why[400];
 
 	if (!good)
-		good = runner_stat_ring(tool, pid, 2, (int)atomic_load(&shm->check_streams), port,
-					why, sizeof(why));
+		good = runner_stat_ring(tool, pid, streams, port, why, sizeof(why));
 	if (port)
 		atomic_store(&shm->check_settled, good || in_vain(port));
 	else if (!good && !out->fault[0])

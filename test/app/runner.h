@@ -22,11 +22,11 @@ int runner_mode(struct runner_options *opt, const char *name);
 int runner_case(const struct runner_options *opt, const struct app_case *cs);
 
 /*
- * stat.c: asks the rsock tool. Returns true if each of these processes has at least @streams open
- * streams whose both directions are on the ring, and have moved bytes through it; else why[] says
- * what the tool showed. @port: only streams with that port at either end; 0: any.
+ * stat.c: asks the rsock tool. Returns true if each of the two processes has at least as many open
+ * streams as @streams says whose both directions are on the ring, and have moved bytes through it;
+ * else why[] says what the tool showed. @port: only streams with that port at either end; 0: any.
  */
-bool runner_stat_ring(const char *tool, const int *pids, int count, int streams, int port,
-		      char *why, int why_len);
+bool runner_stat_ring(const char *tool, const int pids[static 2], const int streams[static 2],
+		      int port, char *why, int why_len);
 
 #endif

@@ -19,9 +19,9 @@
 struct app_shm {
 	/* the runner sleeps on it: a check is requested, or a child died */
 	_Atomic uint32_t attention;
-	_Atomic uint32_t check_wanted[2]; /* per side, counts up */
-	_Atomic int check_pid[2];	  /* the process of each side that has the streams */
-	_Atomic uint32_t check_streams;	  /* how many must be in the ring */
+	_Atomic uint32_t check_wanted[2];  /* per side, counts up */
+	_Atomic int check_pid[2];	   /* the process of each side that has the streams */
+	_Atomic uint32_t check_streams[2]; /* how many of it must be in the ring */
 	/* not 0: only this port is checked, and its stream may still be on the way to the ring */
 	_Atomic uint32_t check_port;
 	/* the answer to that: it is in the ring, or is not waited for any more */

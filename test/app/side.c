@@ -182,7 +182,7 @@ static void ask_runner(int count, int port)
 	int64_t deadline = app_now_ms() + PATIENCE_MS;
 	uint32_t mine, done;
 
-	atomic_store(&app_shm->check_streams, (uint32_t)count);
+	atomic_store(&app_shm->check_streams[app_side], (uint32_t)count);
 	atomic_store(&app_shm->check_port, (uint32_t)port);
 	atomic_store(&app_shm->check_pid[app_side], getpid());
 	mine = atomic_fetch_add(&app_shm->check_wanted[app_side], 1) + 1;

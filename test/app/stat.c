@@ -106,8 +106,8 @@ static bool in_ring(const char *at, const char *end, int pid, int port, char *se
 	return false;
 }
 
-bool runner_stat_ring(const char *tool, const int *pids, int count, int streams, int port,
-		      char *why, int why_len)
+bool runner_stat_ring(const char *tool, const int pids[static 2], const int streams[static 2],
+		      int port, char *why, int why_len)
 {
 	char *text = ask_tool(tool, why, why_len);
 	bool all = true;
@@ -116,7 +116,7 @@ bool runner_stat_ring(const char *tool, const int *pids, int count, int streams,
 		return false;
 	const char *table = strstr(text, "\"streams\"");
 
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < 2; i++) {
 		char seen[128] = "no open stream in the table";
 		const char *at = table;
 		int found = 0;
@@ -128,12 +128,12 @@ bool runner_stat_ring(const char *tool, const int *pids, int count, int streams,
 				found += in_ring(at, end, pids[i], port, seen, sizeof(seen));
 			at = end;
 		}
-		if (found < streams) {
+		if (found < streams[i]) {
 			size_t len = all ? 0 : strlen(why);
 
 			snprintf(why + len, (size_t)why_len - len,
 				 "%s%s, pid %d: %d of %d streams; %s", at ? "; " : "",
-				 i ? "client" : "server", pids[i], found, streams, seen);
+				 i ? "client" : "server", pids[i], found, streams[i], seen);
 			all = false;
 		}
 	}
