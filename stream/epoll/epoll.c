@@ -40,16 +40,15 @@ static int enter(struct rsk_epoll_family *f, struct rsk_reg *r)
 int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
 	struct rsk_stream *s = r->stream;
-	int rc = atomic_load(&r->set->watched) ? rsk_epoll_sub(f, r->set) : 0;
+	int rc = atomic_load(&r->set->watched) ? rsk_epoll_sub(f, r->set) : 0, doorbell = rc;
 
 	if (rc == 0)
-		rc = rsk_epoll_ensure_doorbell(f, r->set, s->link);
-	if (rc == 0)
+		rc = doorbell = rsk_epoll_ensure_doorbell(f, r->set, s->link);
+	if (rc >= 0)
 		rc = enter(f, r);
 	if (rc < 0)
 		return rc;
-	atomic_fetch_or(&rsk_seg_own_ctl(&s->link->seg, s->sid)->epolls_rx,
-			rsk_epoll_doorbell_bit(r->set, s->link));
+	atomic_fetch_or(&rsk_seg_own_ctl(&s->link->seg, s->sid)->epolls_rx, 1ull << doorbell);
 	r->tagged = true;
 	r->named = r->mute = r->quiet = false;
 	r->fresh = true;
@@ -69,8 +68,11 @@ enum rsk_reason rsk_epoll_why_not(int rc)
 	switch (rc) {
 	case -EBUSY:
 		return RSK_REASON_EPOLL_SHARED;
-	case -ENOSPC:
+	case -E2BIG:
+	case -ENOSPC: /* of the kernel's: fs.epoll.max_user_watches */
 		return RSK_REASON_EPOLL_PEERS;
+	case -ENOMEM:
+		return RSK_REASON_MEMORY;
 	case -EEXIST:
 		return RSK_REASON_EPOLL_TAG;
 	case -EBADF:

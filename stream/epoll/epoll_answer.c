@@ -25,7 +25,7 @@
 
 #define KERNEL_IDLE 8
 #define KERNEL_AGAIN_NS 50000u
-#define KERNEL_TRIES RSK_EPOLL_LINKS
+#define KERNEL_TRIES 64
 #define FEW_EVENTS 4
 #define END_EVENTS (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
@@ -236,6 +236,7 @@ static enum news news(struct rsk_epoll_family *f, struct rsk_epoll *e, struct ep
 		return NEWS_APPLICATION;
 	if (d & RSK_EPOLL_DOORBELL) {
 		e->rang = true;
+		rsk_epoll_links_rang(e, (uint32_t)(d & ~RSK_EPOLL_DOORBELL));
 		return NEWS_DOORBELL;
 	}
 	r = rsk_arena_at((uint32_t)d);
@@ -295,7 +296,10 @@ int rsk_epoll_translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct 
 {
 	int doorbell_at;
 
-	return translate(f, e, evs, n, false, &doorbell_at);
+	n = translate(f, e, evs, n, false, &doorbell_at);
+	if (doorbell_at >= 0 && e->sleepers) /* as leave_rest() */
+		rsk_epoll_ring(e);
+	return n;
 }
 
 /* Moves the first @k of @n events behind the others. */
@@ -332,14 +336,16 @@ void rsk_epoll_fall_back_full(struct rsk_epoll *e)
 }
 
 /*
- * Notifies sleepers, and watchers of the set itself, of what is not reported yet. The set's lock is
- * held.
+ * Notifies sleepers, and watchers of the set itself, of what is not reported yet. The caller may
+ * itself be counted as a sleeper, and about to sleep. The set's lock is held.
  */
 static void leave_rest(struct rsk_epoll *e)
 {
 	rsk_epoll_show(e);
-	if (e->sub < 0 && e->ready && e->sleepers)
-		rsk_epoll_ring(e);
+	if (e->sub >= 0 || !e->sleepers || (!e->ready && !e->taken))
+		return;
+	e->taken = false;
+	rsk_epoll_ring(e);
 }
 
 /*
@@ -375,6 +381,7 @@ static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		atomic_fetch_sub(&e->waiting, 1);
 		out = translate(f, e, evs, n, true, &doorbell_at);
 		*told |= n > 0;
+		e->taken |= doorbell_at >= 0;
 	} while (!out && n == max && --tries);
 	return out;
 }
@@ -469,7 +476,7 @@ int rsk_epoll_settle(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		n = ask_kernel(f, e, epfd, evs, max, &more);
 	if (n)
 		e->kernel_idle = 0;
-	if (n < max || e->sub >= 0) {
+	if (n < max || e->sub >= 0 || e->besides) {
 		rsk_links_use();
 		rsk_epoll_take_in(f, e);
 		rsk_links_let_go();

@@ -49,6 +49,6 @@ bool rsk_epoll_validate(const struct rsk_epoll *e)
 		last = r;
 	}
 	return tagged == e->tagged && unnamed == e->unnamed && ready == queued &&
-	       last == e->ready_tail && e->nlinks <= RSK_EPOLL_LINKS && (!e->nlinks || e->belled) &&
-	       atomic_load(&e->fds);
+	       last == e->ready_tail && rsk_epoll_links_validate(&e->links) &&
+	       (!e->links.n || e->belled) && atomic_load(&e->fds);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * epoll_doorbell.c - the links of an epoll set: one doorbell of each link is in the set (its peer
- * end rings it, edge-triggered) and wakes the set's sleepers. Also decides which links may be in a
- * set that several processes hold. The other epoll*.c files and link.c call it.
+ * epoll_doorbell.c - links get into an epoll set and out of it: one doorbell of each link is in the
+ * kernel's set (its peer end rings it, edge-triggered) and wakes the set's sleepers. Also decides
+ * which links may be in a set that several processes hold. The other epoll*.c files and links.c
+ * call it.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -22,49 +23,36 @@ void rsk_epoll_stays(struct rsk_epoll *e)
 	atomic_fetch_add(&e->fds, 1);
 }
 
-uint64_t rsk_epoll_doorbell_bit(const struct rsk_epoll *e, const struct rsk_link *l)
-{
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (e->links[i].l == l)
-			return 1ull << e->links[i].doorbell;
-	return 0;
-}
-
-/* The chain lock is held. */
-static void drop_link(struct rsk_epoll *e, uint32_t i)
-{
-	e->links[i] = e->links[--e->nlinks];
-}
-
 int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l)
 {
+	int rc = rsk_epoll_links_doorbell(&e->links, l), at;
 	uint32_t i;
-	int rc;
 
-	if (rsk_epoll_doorbell_bit(e, l))
-		return 0;
+	if (rc >= 0)
+		return rc;
 	if (!rsk_epoll_is_ours_again(e))
 		return -EBUSY;
-	if (e->nlinks == RSK_EPOLL_LINKS)
-		return -ENOSPC;
+	at = rsk_epoll_links_room(&e->links);
+	if (at < 0)
+		return at;
 	i = rsk_link_take_doorbell(l, 0);
 	/*
 	 * Stored before the kernel knows the doorbell: a thread that sleeps in the set may return
 	 * with its first event.
 	 */
 	atomic_store(&e->belled, true);
-	rc = rsk_link_watch(l, i, rsk_epoll_kernel_set(e), f->tag | RSK_EPOLL_DOORBELL);
+	rc = rsk_link_watch(l, i, rsk_epoll_kernel_set(e),
+			    f->tag | RSK_EPOLL_DOORBELL | (uint32_t)at);
 	if (rc < 0) {
 		rsk_link_give_doorbell(l, i);
 		return rc;
 	}
 	rsk_lock(&f->chain);
-	e->remote |= l->remote;
-	e->links[e->nlinks].l = l;
-	e->links[e->nlinks].doorbell = i;
-	e->nlinks++;
+	if (l->remote)
+		__atomic_store_n(&e->besides, e->besides | RSK_EPOLL_REMOTE, __ATOMIC_RELAXED);
+	rsk_epoll_links_add(e, l, i);
 	rsk_unlock(&f->chain);
-	return 0;
+	return (int)i;
 }
 
 /*
@@ -73,11 +61,8 @@ int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, s
  */
 static void leave_set(const struct rsk_epoll *e, const struct rsk_link *l)
 {
-	if (l->maker != rsk_pid)
-		return;
-	for (uint32_t k = 0; k < e->nlinks; k++)
-		if (e->links[k].l == l)
-			rsk_link_unwatch(l, e->links[k].doorbell, rsk_epoll_kernel_set(e));
+	if (l->maker == rsk_pid)
+		rsk_epoll_links_unwatch(&e->links, l, rsk_epoll_kernel_set(e));
 }
 
 void rsk_epoll_link_gone(struct rsk_link *l)
@@ -96,9 +81,7 @@ void rsk_epoll_link_gone(struct rsk_link *l)
 		rsk_lock(&e->lock);
 		leave_set(e, l);
 		rsk_lock(&f->chain);
-		for (uint32_t k = 0; k < e->nlinks; k++)
-			if (e->links[k].l == l)
-				drop_link(e, k--);
+		rsk_epoll_links_drop(e, l);
 		rsk_unlock(&f->chain);
 		rsk_unlock(&e->lock);
 	}
@@ -110,8 +93,6 @@ void rsk_epoll_give_doorbells(struct rsk_epoll *e)
 	struct rsk_epoll_family *f = rsk_epoll_family();
 
 	rsk_lock(&f->chain);
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		rsk_link_give_doorbell(e->links[i].l, e->links[i].doorbell);
-	e->nlinks = 0;
+	rsk_epoll_links_clear(e);
 	rsk_unlock(&f->chain);
 }

@@ -34,11 +34,9 @@ static void restore_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 		e->sub = e->ready_fd = -1;
 		e->lit = false;
 	} else {
-		for (uint32_t i = 0; i < e->nlinks; i++)
-			rsk_link_unwatch(e->links[i].l, e->links[i].doorbell, e->epfd);
+		rsk_epoll_links_unwatch(&e->links, NULL, e->epfd);
 	}
 	rsk_epoll_give_doorbells(e);
-	e->remote = false;
 	e->relief_ns = 0;
 	rsk_epoll_over_fork(f, e);
 	e->doubtful = true;

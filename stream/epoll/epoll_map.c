@@ -14,12 +14,18 @@
  * This applies only to level-triggered registrations, since an edge is known by the bit, and to
  * streams that are registered once: others need the bit.
  */
+#include <poll.h>
+
+#include <rsock/sys.h>
+
 #include "cpu.h"
 #include "epollset.h"
 #include "rdma.h"
 #include "spin.h"
 #include "stream.h"
 #include "wait.h"
+
+#define LOOKS_PER_CALL 16u /* of a spin: a call costs as much as some looks at all polled links */
 
 /* Whether the map of @l has bits other than @known. */
 static bool marked(const struct rsk_link *l, const struct rsk_epoll_mark *known)
@@ -85,7 +91,7 @@ static void drain_word(const struct rsk_epoll *e, const struct rsk_link *l, uint
  * No pins are needed: under the chain lock a stream with registrations is not freed, and one
  * without has nothing to queue.
  */
-static void drain(const struct rsk_epoll *e, const struct rsk_link *l)
+void rsk_epoll_drain_link(const struct rsk_epoll *e, const struct rsk_link *l)
 {
 	struct rsk_seg_head *head = rsk_seg_own_head(&l->seg);
 	uint32_t sums = rsk_seg_sums(&l->seg);
@@ -101,6 +107,16 @@ static void drain(const struct rsk_epoll *e, const struct rsk_link *l)
 	}
 }
 
+static __attribute__((noinline)) void drain_besides(struct rsk_epoll_family *f, struct rsk_epoll *e)
+{
+	if (e->besides & RSK_EPOLL_REMOTE) {
+		rsk_rdma_poll(e->rang);
+		e->rang = false;
+	}
+	if (e->besides & RSK_EPOLL_RUNG)
+		rsk_epoll_links_take_rung(f, e);
+}
+
 void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	struct rsk_epoll_mark known = known_mark(e);
@@ -108,21 +124,19 @@ void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e)
 	bool locked = false;
 
 	rsk_epoll_take_calls(e);
-	if (__builtin_expect(e->remote, 0)) {
-		rsk_rdma_poll(e->rang);
-		e->rang = false;
-	}
+	if (__builtin_expect(e->besides, 0))
+		drain_besides(f, e);
 	/* If a slot was consumed since, part of it may still be unread. */
 	if (known.l && !busiest->queued &&
 	    (rsk_stream_stirs(busiest->stream, RSK_WAKE_RX) ||
 	     rsk_ring_index(&busiest->stream->rx.ring) != busiest->index))
 		rsk_epoll_queue(busiest);
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (marked(e->links[i].l, &known)) {
+	for (uint32_t i = 0; i < e->links.npolled; i++)
+		if (marked(e->links.polled[i].l, &known)) {
 			if (!locked)
 				rsk_lock(&f->chain);
 			locked = true;
-			drain(e, e->links[i].l);
+			rsk_epoll_drain_link(e, e->links.polled[i].l);
 		}
 	if (locked)
 		rsk_unlock(&f->chain);
@@ -139,6 +153,15 @@ void rsk_epoll_check_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e)
 		rsk_stream_peek_at(&spot->peek, e->busiest->stream);
 }
 
+static bool besides_stir(const struct rsk_epoll *e)
+{
+	uint8_t besides = __atomic_load_n(&e->besides, __ATOMIC_RELAXED);
+
+	if (besides & RSK_EPOLL_REMOTE)
+		rsk_rdma_poll(false);
+	return besides & RSK_EPOLL_RUNG;
+}
+
 static bool stirs(void *arg)
 {
 	const struct rsk_epoll_spot *spot = arg;
@@ -146,26 +169,54 @@ static bool stirs(void *arg)
 
 	if (spot->known.l && rsk_stream_peek_stirs(&spot->peek, RSK_WAKE_RX))
 		return true;
-	if (__builtin_expect(e->remote, 0))
-		rsk_rdma_poll(false);
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (marked(e->links[i].l, &spot->known))
+	if (__builtin_expect(__atomic_load_n(&e->besides, __ATOMIC_RELAXED), 0) && besides_stir(e))
+		return true;
+	for (uint32_t i = 0; i < e->links.npolled; i++)
+		if (marked(e->links.polled[i].l, &spot->known))
 			return true;
 	return __atomic_load_n(&e->ready, __ATOMIC_RELAXED) ||
 	       atomic_load_explicit(&e->calls, memory_order_relaxed);
 }
 
+/* News of an announced link is only in the kernel, which is asked now and then. */
+static bool stirs_anywhere(void *arg)
+{
+	struct rsk_epoll_spot *spot = arg;
+	struct pollfd p = { .fd = spot->e->epfd, .events = POLLIN };
+
+	if (stirs(spot))
+		return true;
+	if (++spot->looks % LOOKS_PER_CALL)
+		return false;
+	spot->kernel = rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0;
+	return spot->kernel;
+}
+
+static __attribute__((noinline)) bool spin_of_many(struct rsk_epoll_spot *spot)
+{
+	const struct rsk_epoll *e = spot->e;
+
+	spot->kernel = false;
+	spot->looks = 0;
+	return (stirs(spot) || rsk_spin(e->spin_ns, spot->same_cpu, stirs_anywhere, spot)) &&
+	       !spot->kernel;
+}
+
 bool rsk_epoll_spin(struct rsk_epoll_spot *spot)
 {
+	const struct rsk_epoll *e = spot->e;
+
 	rsk_spin_spent_ns = 0;
+	if (__builtin_expect(e->links.n != e->links.npolled, 0))
+		return spin_of_many(spot);
 	return stirs(spot) ||
-	       (spot->e->nlinks && rsk_spin(spot->e->spin_ns, spot->same_cpu, stirs, spot));
+	       (e->links.npolled && rsk_spin(e->spin_ns, spot->same_cpu, stirs, spot));
 }
 
 uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns)
 {
 	/* Any link serves: one peer is the usual case, and the time is a hint. */
-	if (e->nlinks)
-		return rsk_spin_woken(e->links[0].l, began_ns);
+	if (e->links.npolled)
+		return rsk_spin_woken(e->links.polled[0].l, began_ns);
 	return rsk_now_ns();
 }

@@ -109,7 +109,7 @@ static void watch(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd)
 	rsk_lock(&e->lock);
 	rsk_epoll_name(e, epfd);
 	atomic_store(&e->watched, true);
-	if (e->tagged || e->nlinks)
+	if (e->tagged || e->links.n)
 		rc = rsk_epoll_sub(f, e);
 	rsk_unlock(&e->lock);
 	rsk_unlock(&f->lock);

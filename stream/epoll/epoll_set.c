@@ -197,15 +197,19 @@ void rsk_epoll_take_called(struct rsk_epoll *e)
 
 void rsk_epoll_ring(struct rsk_epoll *e)
 {
-	if (e->nlinks)
-		rsk_link_strike(e->links[0].l, 1ull << e->links[0].doorbell);
+	const struct rsk_epoll_polled *any = &e->links.polled[0];
+
+	if (e->links.npolled)
+		rsk_link_strike(any->l, 1ull << any->doorbell);
 }
 
 void rsk_epoll_announce(struct rsk_epoll *e)
 {
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		atomic_fetch_or(&rsk_seg_own_head(&e->links[i].l->seg)->asleep,
-				1ull << e->links[i].doorbell);
+	const struct rsk_epoll_links *k = &e->links;
+
+	for (uint32_t i = 0; i < k->npolled; i++)
+		atomic_fetch_or(&rsk_seg_own_head(&k->polled[i].l->seg)->asleep,
+				1ull << k->polled[i].doorbell);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 

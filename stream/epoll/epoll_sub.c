@@ -25,10 +25,10 @@ static int enter_all(const struct rsk_epoll_family *f, const struct rsk_epoll *e
 		if (r->tagged && r->key_fd >= 0)
 			rc = rsk_sys_epoll_ctl(sub, EPOLL_CTL_ADD, r->key_fd, &ev);
 	}
-	for (uint32_t i = 0; i < e->nlinks && rc == 0; i++)
-		rc = rsk_link_watch(e->links[i].l, e->links[i].doorbell, sub,
-				    f->tag | RSK_EPOLL_DOORBELL);
-	ev = (struct epoll_event){ .events = EPOLLIN, .data.u64 = f->tag | RSK_EPOLL_DOORBELL };
+	if (rc == 0)
+		rc = rsk_epoll_links_watch(&e->links, sub, f->tag);
+	ev = (struct epoll_event){ .events = EPOLLIN,
+				   .data.u64 = f->tag | RSK_EPOLL_DOORBELL | RSK_EPOLL_NONE };
 	if (rc == 0)
 		rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, ready_fd, &ev);
 	if (rc == 0)
@@ -41,8 +41,7 @@ void rsk_epoll_sub_empty(const struct rsk_epoll *e)
 	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set)
 		if (r->tagged && r->key_fd >= 0)
 			rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, r->key_fd, NULL);
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		rsk_link_unwatch(e->links[i].l, e->links[i].doorbell, e->epfd);
+	rsk_epoll_links_unwatch(&e->links, NULL, e->epfd);
 }
 
 int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e)

@@ -19,10 +19,14 @@
 
 static void retract(struct rsk_epoll *e)
 {
-	for (uint32_t i = 0; i < e->nlinks; i++)
-		if (e->links[i].doorbell != RSK_SEG_SHARED_DOORBELL)
-			atomic_fetch_and(&rsk_seg_own_head(&e->links[i].l->seg)->asleep,
-					 ~(1ull << e->links[i].doorbell));
+	const struct rsk_epoll_links *k = &e->links;
+
+	if (__builtin_expect(k->n > RSK_EPOLL_POLLED, 0))
+		rsk_epoll_links_woken(e);
+	for (uint32_t i = 0; i < k->npolled; i++)
+		if (k->polled[i].doorbell != RSK_SEG_SHARED_DOORBELL)
+			atomic_fetch_and(&rsk_seg_own_head(&k->polled[i].l->seg)->asleep,
+					 ~(1ull << k->polled[i].doorbell));
 }
 
 struct sleeper {
@@ -37,7 +41,6 @@ static inline void waits_no_more(struct sleeper *sl)
 	sl->waits = NULL;
 }
 
-/* Also runs when the thread is cancelled in its sleep. */
 static void wake_up(struct sleeper *sl)
 {
 	struct rsk_epoll *e = sl->e;
@@ -57,6 +60,28 @@ static void wake_up(struct sleeper *sl)
 	else
 		retract(e);
 	rsk_unlock(&e->lock);
+}
+
+/* An event that the thread has got from the kernel is lost. */
+static __attribute__((noinline)) void cancelled(struct sleeper *sl)
+{
+	struct rsk_epoll *e = sl->e;
+
+	wake_up(sl);
+	rsk_lock(&e->lock);
+	if (e->links.n > e->links.npolled)
+		rsk_epoll_links_recheck(e, e->links.used);
+	if (e->sleepers)
+		rsk_epoll_ring(e);
+	rsk_unlock(&e->lock);
+}
+
+/* Asleep no more, unless the thread is cancelled in its sleep. */
+static inline __attribute__((always_inline)) void leave(struct sleeper *sl)
+{
+	waits_no_more(sl);
+	if (__builtin_expect(sl->e != NULL, 0))
+		cancelled(sl);
 }
 
 /* @e: NULL: the set has no streams. */
@@ -184,7 +209,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 {
 	struct rsk_epoll_family *f = rsk_epoll_family();
 	struct rsk_epoll *e = rsk_epoll_of(epfd);
-	struct sleeper sl __attribute__((cleanup(wake_up))) = { NULL, NULL };
+	struct sleeper sl __attribute__((cleanup(leave))) = { NULL, NULL };
 	uint64_t began = 0, until = UINT64_MAX, wake_ns;
 	bool poll_only = timeout && !timeout->tv_sec && !timeout->tv_nsec;
 	uint32_t handled = rsk_sigdefer_handled;

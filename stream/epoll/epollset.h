@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
+#include "epoll_links.h"
 #include "links.h"
 #include "lock.h"
 #include "stream.h"
@@ -17,11 +18,10 @@
 
 #define RSK_EPOLL_TAG_MASK 0xffffffff00000000ull
 /*
- * In data.u64: tag | DOORBELL | index in links[] for a doorbell; tag | arena offset of the
- * registration otherwise.
+ * In data.u64: tag | DOORBELL | the link's index in the set's table for a doorbell, RSK_EPOLL_NONE
+ * for any other eventfd; tag | arena offset of the registration otherwise.
  */
 #define RSK_EPOLL_DOORBELL 0x80000000ull
-#define RSK_EPOLL_LINKS 64
 #define RSK_EPOLL_TOLD 8
 
 /*
@@ -103,6 +103,10 @@ struct rsk_nest {
 	struct rsk_nest *next;
 };
 
+/* struct rsk_epoll.besides */
+#define RSK_EPOLL_REMOTE 1u /* a link leads to another host: its news arrives as completions */
+#define RSK_EPOLL_RUNG 2u   /* the doorbell of an announced link was reported: epoll_links.h */
+
 enum {
 	RSK_EPOLL_BY_NONE,
 	RSK_EPOLL_BY_RINGS,
@@ -143,10 +147,18 @@ struct rsk_epoll {
 	uint32_t unnamed; /* registrations whose key_fd is -1; lock */
 	/* Eventfd that signals unread overread files (epoll_over.c); -1: none; lock. */
 	int beacon;
-	/* One of the links leads to another host: its news arrives as completions. */
-	bool remote;
+	/*
+	 * RSK_EPOLL_REMOTE, RSK_EPOLL_RUNG: what few sets have to check besides the ready maps.
+	 * Written under the lock, read without by a thread that spins: relaxed.
+	 */
+	uint8_t besides;
 	/* The kernel has reported a doorbell since the last check; lock. */
 	bool rang;
+	/*
+	 * A thread that did not sleep has taken the event of a doorbell out of the kernel's set:
+	 * that was to wake a sleeper, which is woken to announce again; lock.
+	 */
+	bool taken;
 	/* The application's data look like our tag: no stream in this set is promoted. */
 	bool collides;
 	/* The set is polled itself, or is in another set: its doorbells are always announced. */
@@ -202,15 +214,7 @@ struct rsk_epoll {
 	 * reported late (a child holds the eventfd).
 	 */
 	_Atomic(bool) belled;
-	/*
-	 * Number of links. Changed under the family, set and chain locks, read under either of the
-	 * last two.
-	 */
-	uint32_t nlinks;
-	struct {
-		struct rsk_link *l;
-		uint32_t doorbell;
-	} links[RSK_EPOLL_LINKS];
+	struct rsk_epoll_links links;
 	/* Whether there are any is read without a lock: relaxed. */
 	struct rsk_reg *regs;
 	struct rsk_reg *ready, *ready_tail; /* a spinning thread also reads the first one */
@@ -325,10 +329,10 @@ bool rsk_epoll_told_back(struct rsk_reg *r, struct epoll_event *ev);
 int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r); /* + 0 or -errno */
 enum rsk_reason rsk_epoll_why_not(int rc);
 
-/* epoll_doorbell.c */
-uint64_t rsk_epoll_doorbell_bit(const struct rsk_epoll *e,
-				const struct rsk_link *l); /* 0: none in it */
-/* + Adds the link's doorbell to the set: 0 or -errno. */
+/*
+ * epoll_doorbell.c: + Adds the link's doorbell to the set, if it is not there: its number or
+ * -errno.
+ */
 int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk_link *l);
 void rsk_epoll_give_doorbells(struct rsk_epoll *e); /* + */
 
@@ -379,15 +383,19 @@ struct rsk_epoll_spot {
 	struct rsk_epoll_mark known;
 	/* The peer that was last heard of runs on this CPU: spinning would keep the CPU from it. */
 	bool same_cpu;
+	/* Of a spin with announced links: the kernel has an event of the set, which ended it. */
+	bool kernel;
+	uint32_t looks; /* of such a spin */
 	struct rsk_stream_peek peek;
 };
 
 /*
- * drain - Moves what the ready maps show to the ready list. spin - Takes no lock; true: check
- * again. This thread uses links meanwhile (rsk_links_use()), for a spin since the check that filled
- * @spot.
+ * drain - Moves what the ready maps show to the ready list; drain_link - that of one link, with the
+ * chain lock held. spin - Takes no lock; true: check again; false: sleep, or ask the kernel. This
+ * thread uses links meanwhile (rsk_links_use()), for a spin since the check that filled @spot.
  */
 void rsk_epoll_drain(struct rsk_epoll_family *f, struct rsk_epoll *e);
+void rsk_epoll_drain_link(const struct rsk_epoll *e, const struct rsk_link *l);
 void rsk_epoll_check_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e);
 bool rsk_epoll_spin(struct rsk_epoll_spot *spot);
 /* After a sleep that began at @began_ns: when the news came. */

@@ -18,7 +18,6 @@ import threading
 SO_TIMESTAMP, SO_ZEROCOPY = 29, 60
 TCP_REPAIR, TCP_FASTOPEN_CONNECT, TCP_ULP = 19, 30, 31
 ROUNDS_FEW = 3
-CROWD = 66  # processes; one epoll set can have 64 peers
 KEPT, COMMON = [], []
 LIBC = ctypes.CDLL(None)
 UNSEEN = ctypes.CDLL("libc.so.6")  # libc's own functions, whatever is preloaded
@@ -134,7 +133,7 @@ def few_descriptors(_peer):
 
 MODES = {
     "epoll-closed": twin_in_epoll,
-    "epoll-peers": epoll_common,
+    "epoll-common": epoll_common,
     "epoll-shared": epoll_shared,
     "epoll-tag": epoll_tag,
     "exec": executed,
@@ -189,9 +188,6 @@ def rounds_on(server, mode):
 
 
 def connect(port, mode):
-    for _ in range(CROWD if mode == "epoll-peers" else 0):
-        if not os.fork():
-            break
     with socket.socket() as server:
         if mode == "fastopen":
             server.setsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1)
@@ -200,7 +196,7 @@ def connect(port, mode):
             server.set_inheritable(True)
             os.execv(sys.executable,
                      [sys.executable, "-B", sys.argv[0], "resume", str(server.fileno())])
-        other = MODES.get(mode, lambda _peer: None)(server) if mode != "epoll-peers" else None
+        other = MODES.get(mode, lambda _peer: None)(server)
         rounds_on(other if isinstance(other, socket.socket) else server, mode)
 
 

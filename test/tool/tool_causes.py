@@ -66,20 +66,7 @@ def epoll_tag(t):
     t.check([stream["end"]["reason"] for stream in told].count("epoll-tag") >= 1, f"why: {told}")
     t.kill(second)
     pair.end()
-    direct(t, modes=("epoll-peers", ""))  # in a set, with data of its own
-
-
-@case(150)
-def epoll_peers(t):
-    pair = Pair(t, modes=("epoll-peers", "epoll-peers"))
-    t.until(lambda: {"epoll-peers", "direct"} <= pair.stat()["server"], 60,
-            "stat to say epoll-peers")
-    told = pair.asked("why", f":{pair.port}", expect=1)["streams"]
-    reasons = [stream["end"]["reason"] for stream in told]
-    t.check(reasons.count("direct") == 64 and set(reasons) == {"direct", "epoll-peers"},
-            f"why: {reasons}")
-    pair.end()
-    direct(t, modes=("epoll-peers", ""))
+    direct(t, modes=("epoll-common", ""))  # in a set, with data of its own
 
 
 if __name__ == "__main__":

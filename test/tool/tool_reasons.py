@@ -217,9 +217,10 @@ ELSEWHERE = {
     **{reason: "test/rdma/rdma_streams.py" for reason in ("ring-full", "link-error", "closed")},
     **{reason: "test/rdma/rdma_faults.py" for reason in ("link-broken", "peer-dead")},
     "aio": "test/app/files.c",
+    "epoll-peers": "test/unit/test_epoll_links.c",
     **{reason: "test/tool/tool_causes.py" for reason in (
-        "epoll-closed", "epoll-peers", "epoll-shared", "epoll-tag", "exec", "fastopen", "fd-limit",
-        "ktls", "memory",
+        "epoll-closed", "epoll-shared", "epoll-tag", "exec", "fastopen", "fd-limit", "ktls",
+        "memory",
         "position-mismatch", "splice", "unsupported", "unverified")},
 }
 # Reasons that need a race, or an address translator that not every kernel has: no script produces
