@@ -43,7 +43,6 @@ suites_long() # SECONDS for each fuzz target
 	cores=$(nproc)
 	ctests "behaviours without spinning, with small rings" 20 configs "$cores"
 	ctests "real programs in more ways" 15 real-more 1
-	ctests "clusters on etcd; rsockd's memory, by memcheck" 20 net-more $((cores * 2))
 	ctests "teeth: what is wrong is noticed" 10 teeth "$cores"
 	suite "200 random programs" limited 10 make -s differ
 	ctests "two hosts with RDMA devices, a few of all" 15 rdma-short 1
@@ -51,6 +50,16 @@ suites_long() # SECONDS for each fuzz target
 	suite "TSan" limited 15 scripts/sanitize.sh thread
 	suite "fuzz targets, $1 s each" limited $((8 + $1 / 2)) scripts/fuzz.sh "$1"
 	suite "models" limited 15 test/model/run.sh
+}
+
+suites_clusters()
+{
+	ctests "clusters on etcd" 20 net-more $(($(nproc) * 2))
+}
+
+suites_memory()
+{
+	ctests "rsockd's memory, by memcheck" 20 net-memory $(($(nproc) * 2))
 }
 
 suites_longest()
@@ -61,35 +70,53 @@ suites_longest()
 		timeout -k 20 30m scripts/ctest.sh build -L "$labels" -j $((cores * 2))
 	suite "real programs and faults with small rings" env RSOCK_RING_KB=32 \
 		timeout -k 20 30m scripts/ctest.sh build -L "$labels" -j $((cores * 2))
+	suite "build with clang" limited 15 scripts/build.sh build/clang -DCMAKE_C_COMPILER=clang
+	suite "clang-tidy, with the paths of tests" limited 30 scripts/check-tidy.sh --all build/clang
 	suite "ten minutes of pairs that fork, exec, are stopped and killed" limited 20 make -s soak
 }
 
-# ---- test/rdma, in parts -------------------------------------------------------------------------
+# ---- what .ci/run runs in turn -------------------------------------------------------------------
 # test/rdma/CMakeLists.txt assigns the scripts to parts, and must agree with this number.
-RDMA_SHARDS=6
+RDMA_SHARDS=8
 # .ci/run runs one of the first so many.
-RDMA_GATED=5
+RDMA_GATED=7
 
 rdma_shards()
 {
 	seq 1 "$RDMA_SHARDS"
 }
 
-# In turn, by the number of commits; in a shallow clone, which does not know it, by the commit's
-# name. RSOCK_RDMA_SHARD selects another one.
-rdma_shard_of_commit()
+# From 0. In turn, by the number of commits; in a shallow clone, which does not know it, by the
+# commit's name.
+turn_of_commit() # OF
 {
 	local number
-	if [ -n "${RSOCK_RDMA_SHARD:-}" ]; then
-		echo "$RSOCK_RDMA_SHARD"
-		return
-	fi
 	if [ "$(git -c safe.directory="$PWD" rev-parse --is-shallow-repository)" = true ]; then
 		number=$((16#$(git -c safe.directory="$PWD" rev-parse HEAD | cut -c1-8)))
 	else
 		number=$(git -c safe.directory="$PWD" rev-list --count HEAD)
 	fi
-	echo $((number % RDMA_GATED + 1))
+	echo $((number % $1))
+}
+
+# RSOCK_RDMA_SHARD selects another one.
+rdma_shard_of_commit()
+{
+	echo "${RSOCK_RDMA_SHARD:-$(($(turn_of_commit "$RDMA_GATED") + 1))}"
+}
+
+# Both need rsockd and etcd, and several minutes.
+suites_in_turn()
+{
+	suites_rdma "$(rdma_shard_of_commit)"
+	case $(turn_of_commit 2) in
+	0)
+		suites_clusters
+		;;
+	1)
+		suites_memory
+		;;
+	esac
 }
 
 suites_rdma() # SHARD

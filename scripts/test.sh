@@ -2,8 +2,8 @@
 # make test: the tests for every change, 11 minutes on 2 cores including the build.
 #
 # test.sh --all, make test-all: everything. test.sh --ci: what .ci/run runs after make test: the
-# tests that --all has in addition, except the soak and the real programs' configurations, and of
-# test/rdma one of the parts that are gated, in turn (suites.sh).
+# tests that --all has in addition, except the soak and the real programs' configurations; of
+# test/rdma one of the parts that are gated, and of clusters and rsockd's memory one, in turn.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh
@@ -18,14 +18,16 @@ case ${1:-} in
 	suites_prepare
 	suites_short
 	suites_long 60
+	suites_clusters
+	suites_memory
 	for shard in $(rdma_shards); do
 		suites_rdma "$shard"
 	done
 	suites_longest
 	;;
 --ci)
-	suites_long 25
-	suites_rdma "$(rdma_shard_of_commit)"
+	suites_long 20
+	suites_in_turn
 	;;
 *)
 	echo "usage: test.sh [--all | --ci]" >&2

@@ -1,5 +1,5 @@
 # rsk_python_cases(<label> <script> [ALONE] [LOCK name] [MORE case ...] [WAITS case ...]
-#                  [ENVIRONMENT name=value ...])
+#                  [SUITE label] [ENVIRONMENT name=value ...])
 #
 # Registers each case of a script (its --list prints them, and how long each may take) as a ctest of
 # that label. Cases run beside others: each has its own folder, free ports, and namespaces or a
@@ -7,15 +7,15 @@
 # those that may take long begin.
 #   ALONE   nothing else runs meanwhile: for cases that measure time, rates or how much was direct
 #   LOCK    one at a time of the cases that give the same name
-#   MORE    the label of these cases (ALL: of each) is <label>-more, which make test leaves to make
-#           test-all
+#   MORE    the label of these cases (ALL: of each) is <label>-more, or the one that SUITE names,
+#           which make test leaves to make test-all
 #   WAITS   these cases spend their time in waiting: each counts as one of ctest's -j, every other
 #           case as two. So -j with twice the number of processors runs as many others at once as
 #           there are processors, and these beside them
 find_program(RSK_PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED DOC "Debian's own Python")
 
 function(rsk_python_cases label script)
-	cmake_parse_arguments(PARSE_ARGV 2 arg "ALONE" "LOCK" "MORE;WAITS;ENVIRONMENT")
+	cmake_parse_arguments(PARSE_ARGV 2 arg "ALONE" "LOCK;SUITE" "MORE;WAITS;ENVIRONMENT")
 	set(path ${CMAKE_CURRENT_SOURCE_DIR}/${script}.py)
 	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
 	execute_process(COMMAND ${RSK_PYTHON3} -B ${path} --list
@@ -30,9 +30,12 @@ function(rsk_python_cases label script)
 		# second safeguard.
 		math(EXPR hard_s "${limit_s} + 30")
 		add_test(NAME ${label}.${family}.${case} COMMAND ${RSK_PYTHON3} -B ${path} ${case})
-		set(more "")
+		set(suite ${label})
 		if(case IN_LIST arg_MORE OR arg_MORE STREQUAL "ALL")
-			set(more -more)
+			set(suite ${label}-more)
+			if(arg_SUITE)
+				set(suite ${arg_SUITE})
+			endif()
 		endif()
 		set(processors 2)
 		if(case IN_LIST arg_WAITS)
@@ -40,7 +43,7 @@ function(rsk_python_cases label script)
 			list(REMOVE_ITEM arg_WAITS ${case})
 		endif()
 		set_tests_properties(${label}.${family}.${case} PROPERTIES
-			PROCESSORS ${processors} LABELS ${label}${more}
+			PROCESSORS ${processors} LABELS ${suite}
 			TIMEOUT ${hard_s} COST ${limit_s}
 			RUN_SERIAL ${arg_ALONE} RESOURCE_LOCK "${arg_LOCK}"
 			ENVIRONMENT "${RSK_TEST_ENV};${arg_ENVIRONMENT}")

@@ -202,7 +202,7 @@ class Scripts(Teeth):
         git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
         subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
         seen = []
-        for _ in range(12):  # at least twice around
+        for _ in range(16):  # at least twice around
             subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a"], cwd=tree,
                            check=True)
             self.passes("bash", script, cwd=tree)
