@@ -17,6 +17,7 @@ from netlab import Host, ip
 
 PORT, PUBLISHED = 7000, 8080
 OTHER = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork"]  # network: each box's own
+IPV6 = {"at": "::", "family": socket.AF_INET6}
 SO_TIMESTAMPING, TX_SCHED, MSG_ERRQUEUE = 37, 1 << 8, 0x2000
 
 
@@ -118,33 +119,42 @@ class Box(Host):
         self.local, self.control = host.local, host.control
         self.daemon, self.config = host.daemon, host.config
         self.ip, outside = f"10.66.{number}.2", f"10.66.{number}.1"
+        self.ip6, outside6 = f"fd66:{number}::2", f"fd66:{number}::1"
+        for ns in host.ns, self.ns:  # its first second would take the first segment
+            subprocess.run(["ip", "netns", "exec", ns, "sh", "-c",
+                            "echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad"], check=True)
         ip("-n", host.ns, "link", "add", f"box{number}", "type", "veth", "peer", "name", "eth0",
            "netns", self.ns)
         for ns, device, address in ((host.ns, f"box{number}", outside), (self.ns, "eth0", self.ip)):
             ip("-n", ns, "address", "add", f"{address}/24", "dev", device)
             ip("-n", ns, "link", "set", device, "up")
+        for ns, device, address in ((host.ns, f"box{number}", outside6),
+                                    (self.ns, "eth0", self.ip6)):
+            ip("-n", ns, "address", "add", f"{address}/64", "dev", device, "nodad")
         ip("-n", self.ns, "route", "add", "default", "via", outside)
+        ip("-n", self.ns, "route", "add", "default", "via", outside6)
 
 
 def boxes(t, n=2, **config):
     """The host with rsockd, and so many boxes."""
     host = host_with(t, **{"between-namespaces": "yes", **config})
     subprocess.run(["ip", "netns", "exec", host.ns, "sh", "-c",
-                    "echo 1 >/proc/sys/net/ipv4/ip_forward"], check=True)
+                    "echo 1 >/proc/sys/net/ipv4/ip_forward; "
+                    "echo 1 >/proc/sys/net/ipv6/conf/all/forwarding"], check=True)
     return host, [Box(host, number) for number in range(1, n + 1)]
 
 
-def nft(host, *rules):
+def nft(host, *rules, family="ip"):
     subprocess.run(["ip", "netns", "exec", host.ns, "nft", "-f", "-"], check=True, text=True,
-                   input="table ip nat {\n"
+                   input=f"table {family} nat {{\n"
                          "chain pre { type nat hook prerouting priority dstnat; }\n"
                          "chain out { type nat hook output priority -100; }\n"
                          "chain post { type nat hook postrouting priority srcnat; }\n}\n"
-                         + "\n".join(f"add rule ip nat {rule}" for rule in rules))
+                         + "\n".join(f"add rule {family} nat {rule}" for rule in rules))
 
 
-def pair(server, client, port=None, to=None, user=ALICE, other=None, **options):
-    server = server.peer(user=user, **options).listen(PORT)
+def pair(server, client, port=None, to=None, user=ALICE, other=None, listen=None, **options):
+    server = server.peer(user=user, **options).listen(PORT, **(listen or {}))
     client = client.peer(user=user if other is None else other, **options)
     client.connect(server, n=4, port=port, to=to) if port is None else connect(
         client, server, to, port)
@@ -253,6 +263,73 @@ def from_the_host_by_a_published_port(t):
     nft(host, f"out ip daddr 10.66.1.1 tcp dport {PUBLISHED} dnat to {a.ip}:{PORT}",
         "post masquerade")
     works(t, host, *pair(a, host, port=PUBLISHED, to="10.66.1.1"))
+
+
+@case(timeout=90)
+def by_ipv6(t):
+    """Where the flow label takes the place of the identification."""
+    host, (a, b) = boxes(t)
+    works(t, host, *pair(a, b, to=a.ip6, listen=IPV6))
+
+
+@case(timeout=90)
+def a_box_and_the_host_by_ipv6(t):
+    host, (a,) = boxes(t, 1)
+    works(t, host, *pair(a, host, to=a.ip6, listen=IPV6))
+
+
+@case(timeout=90)
+def ipv4_in_sockets_of_ipv6(t):
+    """The server listens at ::, and the client connects to a mapped address."""
+    host, (a, b) = boxes(t)
+    works(t, host, *pair(a, b, to=f"::ffff:{a.ip}", listen=IPV6))
+
+
+@case(timeout=90)
+def a_published_port_by_ipv6(t):
+    host, (a, b) = boxes(t)
+    nft(host, f"pre tcp dport {PUBLISHED} dnat to [{a.ip6}]:{PORT}", family="ip6")
+    works(t, host, *pair(a, b, port=PUBLISHED, to="fd66:2::1", listen=IPV6))
+
+
+@case(timeout=90)
+def a_service_address_by_ipv6(t):
+    host, (a, b) = boxes(t)
+    nft(host, f"pre ip6 daddr fd96::1 tcp dport {PUBLISHED} dnat to [{a.ip6}]:{PORT}",
+        "post masquerade", family="ip6")
+    works(t, host, *pair(a, b, port=PUBLISHED, to="fd96::1", listen=IPV6))
+
+
+@case(timeout=90)
+def without_flow_labels(t):
+    """Segments of IPv6 have no mark then, and the sequence number alone is not enough."""
+    host, (a, b) = boxes(t)
+    for box in a, b:
+        subprocess.run(["ip", "netns", "exec", box.ns, "sh", "-c",
+                        "echo 0 >/proc/sys/net/ipv6/auto_flowlabels"], check=True)
+    server, client = pair(a, b, to=a.ip6, listen=IPV6)
+    stays_tcp(t, host, client, server, 8)
+    client.exchange(server, 5 << 20)
+
+
+def root_within(uid):
+    """Words that start a program as root of a user namespace: a user of the host, outside."""
+    return ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups", "unshare", "--user",
+            "--map-root-user", *OTHER[1:]]
+
+
+@case(timeout=90)
+def user_namespaces(t):
+    """Both are root within, and who they are outside decides."""
+    host, (a, b) = boxes(t)
+    server, client = pair(a, b, user=None, within=root_within(ALICE))
+    works(t, host, server, client)
+    bob = b.peer(within=root_within(BOB))
+    bob.connect(server, "bob", n=1)
+    for _ in range(20):
+        bob.ping(server, "bob")
+    t.until(lambda: host.streams("tcp") == 2, 20, "2 ends on TCP")
+    t.equal(host.streams("direct"), 8, "ends that are direct")
 
 
 @case(timeout=90)
