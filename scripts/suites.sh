@@ -71,7 +71,8 @@ suites_longest()
 	suite "real programs and faults with small rings" env RSOCK_RING_KB=32 \
 		timeout -k 20 30m scripts/ctest.sh build -L "$labels" -j $((cores * 2))
 	suite "build with clang" limited 15 scripts/build.sh build/clang -DCMAKE_C_COMPILER=clang
-	suite "clang-tidy, with the paths of tests" limited 30 scripts/check-tidy.sh --all build/clang
+	suite "clang-tidy, with the paths of tests" limited 30 \
+		scripts/check-tidy.sh --all build/clang
 	suite "ten minutes of pairs that fork, exec, are stopped and killed" limited 20 make -s soak
 }
 
