@@ -52,6 +52,12 @@ suites_long() # SECONDS for each fuzz target
 	suite "models" limited 15 test/model/run.sh
 }
 
+suites_containers()
+{
+	suite "root file system of containers" limited 10 scripts/container-root.sh
+	ctests "containers" 10 net-podman "$(nproc)"
+}
+
 suites_clusters()
 {
 	ctests "clusters on etcd" 20 net-more $(($(nproc) * 2))

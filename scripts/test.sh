@@ -18,6 +18,7 @@ case ${1:-} in
 	suites_prepare
 	suites_short
 	suites_long 60
+	suites_containers
 	suites_clusters
 	suites_memory
 	for shard in $(rdma_shards); do
@@ -27,6 +28,7 @@ case ${1:-} in
 	;;
 --ci)
 	suites_long 20
+	suites_containers
 	suites_in_turn
 	;;
 *)

@@ -75,15 +75,14 @@ static void make_room(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
 }
 
 /*
- * Whether the two may be the ends of one connection. In one network namespace the tuples are
- * enough. The connecting end's port is left alone by all translation but one that has to choose
- * another, which is not looked for.
+ * Whether the two may be the ends of one connection, in two network namespaces or in one (the
+ * containers of a pod). The connecting end's port is left alone by all translation but one that has
+ * to choose another, which is not looked for.
  */
 static bool may_belong(const struct rsk_syn_end *e, const struct rsk_rendezvous_table_end *end)
 {
 	return e->end.connecting != end->connecting && e->end.process != end->process &&
-	       e->end.tuple.netns != end->tuple.netns && e->end.tuple.family == end->tuple.family &&
-	       client_port(&e->end) == client_port(end);
+	       e->end.tuple.family == end->tuple.family && client_port(&e->end) == client_port(end);
 }
 
 static bool allowed(const struct rsk_syn_ends_calls *calls, const struct rsk_syn_end *e,

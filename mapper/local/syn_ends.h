@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * syn_ends.h - ends of connections whose two ends no tuple brings together, since they are in
- * different network namespaces, or an address is translated: found by the connection's first
- * segment (rsock/syn.h) and the connecting end's port. Used by rsockd. No clock, no sockets. One
- * thread.
+ * network namespaces other than rsockd's, or an address is translated: found by the connection's
+ * first segment (rsock/syn.h) and the connecting end's port. Used by rsockd. No clock, no sockets.
+ * One thread.
  */
 #ifndef RSK_SYN_ENDS_H
 #define RSK_SYN_ENDS_H

@@ -109,19 +109,25 @@ bool rsk_pm_transaction_met(const struct rsk_stream *s, const struct rsk_link *l
 }
 
 /*
- * The other end is in another network namespace, where sock_diag shows nothing: rsockd has brought
- * the two together over this link, since each of their processes knew what the connection's first
- * segment was (docs/adr/containers.md). Not if the kernel shows that end here: then it says whose
- * it is.
+ * No kernel interface shows this process and rsockd whose the other end is, since it is in another
+ * network namespace, or both are in one that is not rsockd's and have no processes in common (the
+ * containers of a pod). rsockd has brought the two together over this link, since each of their
+ * processes knew what the connection's first segment was (docs/adr/containers.md). If the kernel
+ * shows that end here, the peer must have named it, as one that is here.
  */
 static int proof_apart(struct rsk_stream *s, const struct rsk_link *l, const struct rsk_link_msg *m)
 {
 	struct rsk_tuple end = rsk_tuple_mirror(&s->tuple);
 	struct rsk_owner owner;
+	int rc;
 
-	if (!rsk_pm_transaction_met(s, l) || m->netns == s->tuple.netns ||
-	    rsk_owner_lookup(&end, &owner) != -ENOENT)
+	if (!rsk_pm_transaction_met(s, l))
 		return RSK_REASON_NOT_HOLDER;
+	rc = rsk_owner_lookup(&end, &owner);
+	if (rc == 0 && (m->netns != s->tuple.netns || m->cookie != owner.cookie))
+		return RSK_REASON_NOT_HOLDER;
+	if (rc < 0 && rc != -ENOENT)
+		return RSK_REASON_UNVERIFIED;
 	s->apart = true;
 	s->peer.fd = -1;
 	return 0;

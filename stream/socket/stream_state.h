@@ -317,7 +317,10 @@ struct rsk_stream {
 		 */
 		uint64_t met;
 	} syn;
-	/* Its ends are in two network namespaces: no kernel interface shows both. Before PAIRED. */
+	/*
+	 * rsockd has brought its ends together by their first segment: no kernel interface shows
+	 * whose the other end is. Before PAIRED.
+	 */
 	bool apart;
 };
 

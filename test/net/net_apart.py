@@ -16,7 +16,8 @@ from net_local import ALICE, BOB, MALLORY, host_with, until_direct
 from netlab import Host, ip
 
 PORT, PUBLISHED = 7000, 8080
-OTHER = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork"]  # network: each box's own
+OTHER = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "sh", "-c",
+         'mount -t tmpfs shm /dev/shm && exec "$@"', "sh"]  # network: each box's own
 IPV6 = {"at": "::", "family": socket.AF_INET6}
 SO_TIMESTAMPING, TX_SCHED, MSG_ERRQUEUE = 37, 1 << 8, 0x2000
 
@@ -161,10 +162,10 @@ def pair(server, client, port=None, to=None, user=ALICE, other=None, listen=None
     return server, client
 
 
-def connect(client, server, to, port, n=4):
+def connect(client, server, to, port, n=4, group="s"):
     """By another port than the server's."""
-    return client.both(server, {"do": "connect", "group": "s", "to": [to, port], "n": n},
-                       {"do": "accept", "of": f"l{PORT}", "group": "s", "n": n})
+    return client.both(server, {"do": "connect", "group": group, "to": [to, port], "n": n},
+                       {"do": "accept", "of": f"l{PORT}", "group": group, "n": n})
 
 
 def stays_tcp(t, host, client, server, ends):
@@ -238,6 +239,21 @@ def within_one_box(t):
     """One network namespace, which is not rsockd's: the kernel shows both ends there."""
     host, (a,) = boxes(t, 1)
     works(t, host, *pair(a, a), apart=False)
+
+
+@case(timeout=90)
+def a_sidecar(t):
+    """One network namespace, which is not rsockd's, and nothing else in common."""
+    host, (a,) = boxes(t, 1)
+    works(t, host, *pair(a, a, user=None, within=OTHER, to="127.0.0.1"))
+
+
+@case(timeout=90)
+def a_sidecar_to_which_is_redirected(t):
+    """What the client connects to, a rule of their namespace sends to the sidecar."""
+    host, (a,) = boxes(t, 1)
+    nft(a, f"out ip daddr 10.96.0.1 tcp dport {PUBLISHED} redirect to :{PORT}")
+    works(t, host, *pair(a, a, user=None, within=OTHER, port=PUBLISHED, to="10.96.0.1"))
 
 
 @case(timeout=90)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test_pm_proof.c - tests what proves that a peer in another network namespace holds the other end:
- * that rsockd, which vouches for it, has brought the two ends together over its link, where the
- * kernel shows no such end here.
+ * test_pm_proof.c - tests what proves that a peer holds the other end where no kernel interface
+ * shows it: that rsockd, which vouches for it, has brought the two ends together over its link.
+ * What the kernel shows here must not contradict it.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -79,11 +79,34 @@ Test(pm_proof, nobody_vouches)
 	cr_assert_eq(proof(), RSK_REASON_NOT_HOLDER);
 }
 
+/* An address is translated on the way. */
 Test(pm_proof, one_network_namespace)
 {
 	scene();
 	m.netns = s->tuple.netns;
+	cr_assert_eq(proof(), 0);
+	cr_assert(s->apart);
+}
+
+/* The kernel shows the end that the peer names, though not whose it is. */
+Test(pm_proof, a_pod)
+{
+	scene();
+	s->tuple.peer_port ^= 1;
+	m.netns = s->tuple.netns;
+	m.cookie = rsk_cookie_of(fd[1]);
+	cr_assert_eq(proof(), 0);
+	cr_assert(s->apart);
+}
+
+Test(pm_proof, a_pod_and_another_socket)
+{
+	scene();
+	s->tuple.peer_port ^= 1;
+	m.netns = s->tuple.netns;
+	m.cookie = rsk_cookie_of(fd[0]);
 	cr_assert_eq(proof(), RSK_REASON_NOT_HOLDER);
+	cr_assert_not(s->apart);
 }
 
 /* A peer may claim to be in another namespace; the kernel knows better. */
@@ -91,6 +114,7 @@ Test(pm_proof, the_other_end_is_here)
 {
 	scene();
 	s->tuple.peer_port ^= 1;
+	m.cookie = rsk_cookie_of(fd[1]);
 	cr_assert_eq(proof(), RSK_REASON_NOT_HOLDER);
 	cr_assert_not(s->apart);
 }

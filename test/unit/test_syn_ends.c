@@ -145,11 +145,22 @@ Test(syn_ends, whoever_does_not_fit_waits)
 	other.process = 1;
 	other.cookie = 6;
 	cr_assert_eq(look(&s, &other, 1002, 1, 0, &found), 0, "one process has both");
-	other = a;
-	other.process = other.cookie = 7;
-	other.tuple.netns = c.tuple.netns;
-	cr_assert_eq(look(&s, &other, 1002, 1, 0, &found), 0, "one network namespace");
 	rsk_syn_ends_fini(&s);
+	cr_assert_eq(s.n, 0);
+}
+
+/* The containers of a pod. */
+Test(syn_ends, one_network_namespace)
+{
+	struct rsk_rendezvous_table_end a = end_of(1, false), c = end_of(3, true);
+	struct rsk_syn_ends s = { 0 };
+	uint32_t found;
+
+	a.tuple.netns = c.tuple.netns;
+	have_asked(&s, &c);
+	cr_assert_eq(look(&s, &c, 1000, 4, 0, &found), 0);
+	cr_assert_eq(look(&s, &a, 1001, 1, 0, &found), RSK_SYN_ENDS_FOUND);
+	cr_assert_eq(found, 3);
 	cr_assert_eq(s.n, 0);
 }
 

@@ -98,15 +98,28 @@ static void no(struct verdict *v, unsigned int reason)
 }
 
 /*
- * The peer seems to be on another host: rsockd asks the port mapper there, or says why it cannot.
+ * The kernel shows no such end here. rsockd brings the two together if they are containers of one
+ * host; it asks the port mapper of another host, or says why it cannot. @theirs: a library's record
+ * shows that the other end is in another network namespace.
  */
-static void judge_remote(int fd, uint64_t deadline_ns, struct verdict *v)
+static void judge_away(int fd, uint64_t deadline_ns, bool theirs, struct verdict *v)
 {
-	enum rsk_reason why = vouch_ask(fd, deadline_ns);
+	bool by_syn;
+	enum rsk_reason why = vouch_ask(fd, deadline_ns, &by_syn);
 
-	v->proc = NULL;
+	if (by_syn) {
+		v->would = ANSWER_UNKNOWN;
+		v->view = (struct view){
+			"unseen",
+			"The other end is not in this container. If it is on this host and has the "
+			"library, rsockd brings the two ends together once the stream has carried "
+			"bytes.",
+			"Run rsock check --serve PORT there, and rsock check --echo HOST PORT here."
+		};
+		return;
+	}
 	if (why != RSK_REASON_MAPPED) {
-		no(v, why);
+		no(v, theirs ? RSK_REASON_OTHER_NETNS : why);
 		return;
 	}
 	v->would = ANSWER_YES;
@@ -117,8 +130,9 @@ static void judge_remote(int fd, uint64_t deadline_ns, struct verdict *v)
 static void judge_unseen(const struct sock_row *socket, int fd, uint64_t deadline_ns,
 			 struct verdict *v)
 {
+	bool by_syn;
 	bool theirs = socket->inode && socket->uid != geteuid() &&
-		      vouch_ask(fd, deadline_ns) != RSK_REASON_DIRECT;
+		      vouch_ask(fd, deadline_ns, &by_syn) != RSK_REASON_DIRECT;
 
 	v->would = theirs ? ANSWER_NO : ANSWER_UNKNOWN;
 	v->view = theirs ? reason_view(RSK_REASON_OTHER_USER) :
@@ -130,9 +144,9 @@ static void judge_unseen(const struct sock_row *socket, int fd, uint64_t deadlin
 static void judge_ready(const struct end *end, int fd, uint64_t deadline_ns, struct verdict *v)
 {
 	uint64_t isolation = isolated_by(getpid(), v->proc->pid);
-	bool same = v->proc->euid == geteuid();
+	bool same = v->proc->euid == geteuid(), by_syn;
 
-	if (!same && vouch_ask(fd, deadline_ns) != RSK_REASON_DIRECT) {
+	if (!same && vouch_ask(fd, deadline_ns, &by_syn) != RSK_REASON_DIRECT) {
 		no(v, RSK_REASON_OTHER_USER);
 	} else if (isolation) {
 		no(v, isolated_first(isolation));
@@ -172,11 +186,8 @@ static void judge(struct host *host, const struct rsk_tuple *near, int fd, uint6
 	v->early = end.socket && end.socket->inode && !end.proc && !host->holders.unreadable;
 	v->proc = end.proc ? end.proc : listener(host, &far);
 	if (!end.socket && end.record) {
-		/*
-		 * A server in another namespace of this host: only the library's record shows it.
-		 */
 		v->proc = end.proc;
-		no(v, RSK_REASON_OTHER_NETNS);
+		judge_away(fd, deadline_ns, true, v);
 		return;
 	}
 	if (!end.socket && host_has_address(far.family, far.local)) {
@@ -185,7 +196,8 @@ static void judge(struct host *host, const struct rsk_tuple *near, int fd, uint6
 		return;
 	}
 	if (!end.socket) {
-		judge_remote(fd, deadline_ns, v);
+		v->proc = NULL;
+		judge_away(fd, deadline_ns, false, v);
 		return;
 	}
 	if (!v->proc) {

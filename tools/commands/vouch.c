@@ -36,8 +36,12 @@ static int dial(void)
 	return to;
 }
 
-/* Waits for the answer to @m, which has the same cookie. Other messages are discarded. */
-static enum rsk_reason answer_to(int to, const struct rsk_local_msg *m, uint64_t deadline_ns)
+/*
+ * Waits for the answer to @m, which has the same cookie. Other messages are discarded. *by_syn: the
+ * answer says so.
+ */
+static enum rsk_reason answer_to(int to, const struct rsk_local_msg *m, uint64_t deadline_ns,
+				 bool *by_syn)
 {
 	struct rsk_local_msg got;
 	uint64_t now;
@@ -50,21 +54,23 @@ static enum rsk_reason answer_to(int to, const struct rsk_local_msg *m, uint64_t
 		rc = rsk_local_msg_recv(to, true, &got, &with);
 		if (rc > 0 && with >= 0)
 			close(with);
-		if (rc > 0 && got.type == RSK_LOCAL_ANSWER && got.cookie == m->cookie)
+		if (rc > 0 && got.type == RSK_LOCAL_ANSWER && got.cookie == m->cookie) {
+			*by_syn = got.flags & RSK_LOCAL_BY_SYN;
 			return (enum rsk_reason)got.reason;
+		}
 		if (rc <= 0 && rc != -EAGAIN)
 			break;
 	}
 	return RSK_REASON_NO_RSOCKD;
 }
 
-static enum rsk_reason ask(int to, struct rsk_local_msg *m, uint64_t deadline_ns)
+static enum rsk_reason ask(int to, struct rsk_local_msg *m, uint64_t deadline_ns, bool *by_syn)
 {
 	return rsk_local_msg_send(to, m, -1) < 0 ? RSK_REASON_NO_RSOCKD :
-						   answer_to(to, m, deadline_ns);
+						   answer_to(to, m, deadline_ns, by_syn);
 }
 
-enum rsk_reason vouch_ask(int fd, uint64_t deadline_ns)
+enum rsk_reason vouch_ask(int fd, uint64_t deadline_ns, bool *by_syn)
 {
 	struct rsk_local_msg m = { .type = RSK_LOCAL_LOOKUP,
 				   .flags = RSK_LOCAL_CONNECTING | RSK_LOCAL_DRY,
@@ -73,18 +79,19 @@ enum rsk_reason vouch_ask(int fd, uint64_t deadline_ns)
 	enum rsk_reason why = RSK_REASON_NO_RSOCKD;
 	int to;
 
+	*by_syn = false;
 	if (rsk_tuple_from_fd(fd, &m.tuple) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_COOKIE, &m.cookie, &len))
 		return why;
 	to = dial();
 	if (to < 0)
 		return why;
-	why = ask(to, &m, deadline_ns);
+	why = ask(to, &m, deadline_ns, by_syn);
 	if (why == RSK_REASON_REMOTE) {
 		m = (struct rsk_local_msg){
 			.type = RSK_LOCAL_RESOLVE, .tuple = m.tuple, .cookie = m.cookie, .fd = fd
 		};
-		why = ask(to, &m, deadline_ns);
+		why = ask(to, &m, deadline_ns, by_syn);
 	}
 	close(to);
 	return why;

@@ -59,11 +59,9 @@ static bool may(const void *ctx, uint32_t uid, uint32_t other, uint16_t service)
 	return rsk_local_may_rendezvous(l, uid, other, service);
 }
 
-/* The connecting end may lead to one that waits. */
-static void ask(void *ctx, const struct rsk_rendezvous_table_end *end)
+void rsk_local_ask_syn(struct rsk_local *l, struct rsk_local_process *p,
+		       const struct rsk_rendezvous_table_end *end)
 {
-	struct rsk_local *l = ctx;
-	struct rsk_local_process *p = rsk_local_process(l, end->process);
 	struct rsk_local_msg m = { .type = RSK_LOCAL_ANSWER,
 				   .flags = RSK_LOCAL_BY_SYN,
 				   .tuple = end->tuple,
@@ -71,8 +69,17 @@ static void ask(void *ctx, const struct rsk_rendezvous_table_end *end)
 				   .fd = end->fd,
 				   .reason = RSK_REASON_OTHER_NETNS };
 
+	rsk_local_tell(l, p, &m, -1);
+}
+
+/* The connecting end may lead to one that waits. */
+static void ask(void *ctx, const struct rsk_rendezvous_table_end *end)
+{
+	struct rsk_local *l = ctx;
+	struct rsk_local_process *p = rsk_local_process(l, end->process);
+
 	if (p)
-		rsk_local_tell(l, p, &m, -1);
+		rsk_local_ask_syn(l, p, end);
 }
 
 bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,

@@ -173,12 +173,14 @@ bool rsk_local_introduce(struct rsk_local *l, const struct rsk_rendezvous_table_
 /*
  * local_apart.c: whether ends in other network namespaces are looked for, by the configuration.
  * Looks for the other end by the first segment of a checked LOOKUP: true if nothing else is to be
- * done for it now.
+ * done for it now. Tells a process that its end would be, or is to be, found by that.
  */
 void rsk_local_apart_reloaded(struct rsk_local *l);
 bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
 			    const struct rsk_local_msg *m,
 			    const struct rsk_rendezvous_table_end *end);
+void rsk_local_ask_syn(struct rsk_local *l, struct rsk_local_process *p,
+		       const struct rsk_rendezvous_table_end *end);
 
 /* local_rendezvous.c: a checked LOOKUP. */
 void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,

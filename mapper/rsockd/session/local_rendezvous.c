@@ -243,6 +243,10 @@ void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
 	if (why == RSK_REASON_OTHER_NETNS && !(m->flags & RSK_LOCAL_DRY) &&
 	    rsk_local_lookup_apart(l, p, m, &end))
 		return;
+	if (why == RSK_REASON_OTHER_NETNS && l->apart && (m->flags & RSK_LOCAL_DRY)) {
+		rsk_local_ask_syn(l, p, &end);
+		return;
+	}
 	if (why != RSK_REASON_DIRECT) {
 		if (why != RSK_REASON_CLOSED) /* closed meanwhile: no answer is needed */
 			rsk_local_answer(l, p, &end, why);
