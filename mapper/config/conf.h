@@ -113,6 +113,8 @@ struct rsk_conf_vouch {
 	size_t n_users;
 	struct rsk_conf_range *ports;
 	size_t n_ports;
+	char **cgroups; /* glob(7) patterns of control groups: both are in one of them; none: any */
+	size_t n_cgroups;
 };
 
 /* What decides which RNICs of this node are present. */

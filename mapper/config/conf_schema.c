@@ -281,10 +281,11 @@ static const cyaml_schema_field_t cluster_fields[] = {
 };
 #undef K
 
-static const cyaml_schema_field_t vouch_fields[] = { TEXTS("users", struct rsk_raw_vouch, users),
-						     TEXTS("groups", struct rsk_raw_vouch, groups),
-						     TEXTS("ports", struct rsk_raw_vouch, ports),
-						     CYAML_FIELD_END };
+static const cyaml_schema_field_t vouch_fields[] = {
+	TEXTS("users", struct rsk_raw_vouch, users), TEXTS("groups", struct rsk_raw_vouch, groups),
+	TEXTS("ports", struct rsk_raw_vouch, ports),
+	TEXTS("cgroups", struct rsk_raw_vouch, cgroups), CYAML_FIELD_END
+};
 static const cyaml_schema_value_t vouch_value = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct rsk_raw_vouch, vouch_fields),
 };

@@ -167,7 +167,7 @@ struct rsk_raw_cluster {
 };
 
 struct rsk_raw_vouch {
-	struct rsk_raw_list users, groups, ports;
+	struct rsk_raw_list users, groups, ports, cgroups;
 };
 
 struct rsk_raw_conf {

@@ -101,6 +101,37 @@ static int take_users(struct rsk_conf_build *b, const struct rsk_raw_list *list,
 	return 0;
 }
 
+/* Without users or groups the entry names all users. */
+static int take_cgroups(struct rsk_conf_build *b, const struct rsk_raw_list *list,
+			struct rsk_conf_vouch *to)
+{
+	if (!list->n)
+		return 0;
+	to->cgroups = rsk_conf_alloc(b->c, list->n, sizeof(*to->cgroups));
+	if (!to->cgroups)
+		return -ENOMEM;
+	for (; to->n_cgroups < list->n; to->n_cgroups++) {
+		const char *pattern = list->v[to->n_cgroups];
+
+		if (pattern[0] != '/')
+			return rsk_conf_wrong(b, "vouch",
+					      "cgroups: \"%s\" does not begin with \"/\"", pattern);
+		to->cgroups[to->n_cgroups] = rsk_conf_dup(b->c, pattern);
+		if (!to->cgroups[to->n_cgroups])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int take_any_user(struct rsk_conf_build *b, struct rsk_conf_vouch *to)
+{
+	to->users = rsk_conf_alloc(b->c, 1, sizeof(*to->users));
+	if (!to->users)
+		return -ENOMEM;
+	to->users[to->n_users++] = RSK_CONF_ANY_USER;
+	return 0;
+}
+
 int rsk_conf_take_vouch(struct rsk_conf_build *b)
 {
 	const struct rsk_raw_conf *raw = b->raw;
@@ -114,14 +145,21 @@ int rsk_conf_take_vouch(struct rsk_conf_build *b)
 		const struct rsk_raw_vouch *from = &raw->vouch[d->n_vouch];
 		struct rsk_conf_vouch *to = &d->vouch[d->n_vouch];
 
-		if (!from->users.n && !from->groups.n)
-			return rsk_conf_wrong(b, "vouch", "an entry needs users, or groups");
+		bool everybody = !from->users.n && !from->groups.n;
+
+		if (everybody && !from->cgroups.n)
+			return rsk_conf_wrong(b, "vouch",
+					      "an entry needs users, groups or cgroups");
 		rc = rsk_conf_take_ranges(b, "vouch", "ports", &from->ports, &to->ports,
 					  &to->n_ports);
 		if (rc == 0)
 			rc = take_users(b, &from->users, to);
 		if (rc == 0)
 			rc = take_groups(b, &from->groups, to);
+		if (rc == 0)
+			rc = take_cgroups(b, &from->cgroups, to);
+		if (rc == 0 && everybody)
+			rc = take_any_user(b, to);
 	}
 	return rc;
 }

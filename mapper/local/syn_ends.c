@@ -88,8 +88,7 @@ static bool may_belong(const struct rsk_syn_end *e, const struct rsk_rendezvous_
 static bool allowed(const struct rsk_syn_ends_calls *calls, const struct rsk_syn_end *e,
 		    const struct rsk_rendezvous_table_end *end)
 {
-	return calls->may(calls->ctx, end->uid, e->end.uid,
-			  end->connecting ? e->end.tuple.local_port : end->tuple.local_port);
+	return calls->may(calls->ctx, end, &e->end);
 }
 
 static int wait_for(struct rsk_syn_ends *s, const struct rsk_syn_end *what)

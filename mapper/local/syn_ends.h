@@ -28,8 +28,9 @@ struct rsk_syn_ends {
 };
 
 struct rsk_syn_ends_calls {
-	/* Whether the two users may be brought together, for that service port. */
-	bool (*may)(const void *ctx, uint32_t uid, uint32_t other, uint16_t service);
+	/* Whether the two may be brought together: one is the accepting end. */
+	bool (*may)(const void *ctx, const struct rsk_rendezvous_table_end *one,
+		    const struct rsk_rendezvous_table_end *other);
 	/* The connecting end may belong to one that waits: it is to say what its segment was. */
 	void (*ask)(void *ctx, const struct rsk_rendezvous_table_end *end);
 	/*

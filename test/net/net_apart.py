@@ -12,7 +12,7 @@ import time
 import local
 from lib.harness import case, main
 from net_liars import stat_reason
-from net_local import ALICE, BOB, MALLORY, host_with, until_direct
+from net_local import ALICE, BOB, MALLORY, Cgroups, host_with, until_direct
 from netlab import Host, ip
 
 PORT, PUBLISHED = 7000, 8080
@@ -374,6 +374,23 @@ def other_users(t):
     bob.connect(server, "allowed", n=1)
     until_direct(t, host, bob, server, 2, "allowed")
     t.check(host.figure("local_apart_total") >= 1, "not found by its first segment")
+
+
+@case(timeout=90)
+def control_groups_of_other_users(t):
+    """An entry of vouch may name containers, whoever their users are."""
+    groups = Cgroups()
+    host, (a, b) = boxes(t, vouch=[{"cgroups": [f"{groups.name}/pod"]}])
+    server = a.peer(user=ALICE, within=groups.starting("/pod/a")).listen(PORT)
+    client = b.peer(user=BOB, within=groups.starting("/pod/b"))
+    client.connect(server, n=4)
+    works(t, host, server, client)
+    other = b.peer(user=BOB, within=groups.starting("/b"))
+    other.connect(server, "other", n=1)
+    for _ in range(20):
+        other.ping(server, "other")
+    t.until(lambda: host.streams("tcp") == 2, 20, "2 ends on TCP")
+    t.equal(host.streams("direct"), 8, "ends that are direct")
 
 
 @case(timeout=90)

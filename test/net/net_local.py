@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """rsockd and the processes of its host: streams between users, figures, listeners, remote ends."""
+import atexit
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -193,6 +195,46 @@ def ports_of_vouch(t):
     until_direct(t, a, client, server, 2)
     t.until(lambda: client.ping(server, "other") and a.streams("tcp", "other-user") == 2, 20,
             "the other to be refused")
+
+
+class Cgroups:
+    """Control groups of version 2, below one of this case's own. They are mounted for no one else:
+    a folder of temporary files is removed with all below it.
+    """
+    MOUNT = ["unshare", "--mount", "sh", "-ec"]
+
+    def __init__(self):
+        self.name = f"/rsock-test-{os.getpid()}"
+        atexit.register(self.remove)
+
+    def starting(self, name):
+        """Words that start a program in a group."""
+        return [*self.MOUNT, """mount -t cgroup2 cgroup2 /mnt
+                mkdir -p "/mnt$0"
+                echo $$ >"/mnt$0/cgroup.procs"
+                umount /mnt
+                exec "$@\"""", self.name + name]
+
+    def remove(self):
+        subprocess.run([*self.MOUNT, """mount -t cgroup2 cgroup2 /mnt
+                        find "/mnt$0" -depth -type d -exec rmdir {} +""", self.name], check=True)
+
+
+@case(timeout=60)
+def control_groups_of_vouch(t):
+    """Processes of two users in groups that an entry names, and in one that another entry names."""
+    groups = Cgroups()
+    a = host_with(t, vouch=[{"cgroups": [f"{groups.name}/{name}"]} for name in ("pod-*", "other")])
+    server = a.peer(user=ALICE, within=groups.starting("/pod-1/server")).listen(PORT)
+    client = a.peer(user=BOB, within=groups.starting("/pod-2"))
+    client.connect(server)
+    until_direct(t, a, client, server, 2)
+    other = a.peer(user=BOB, within=groups.starting("/other"))
+    other.connect(server, "other")
+    t.until(lambda: other.ping(server, "other") and a.streams("tcp", "other-user") == 2, 20,
+            "both ends to say other-user")
+    other.exchange(server, 5 << 20, "other")
+    t.equal((a.streams("direct"), a.figure("local_vouched_total")), (2, 1), "ends that are direct")
 
 
 @case(timeout=120)

@@ -13,10 +13,11 @@
 
 static bool nobody_else;
 
-static bool may(const void *ctx, uint32_t uid, uint32_t other, uint16_t service)
+static bool may(const void *ctx, const struct rsk_rendezvous_table_end *one,
+		const struct rsk_rendezvous_table_end *other)
 {
-	cr_assert_eq(service, 80);
-	return !nobody_else || uid == other;
+	cr_assert_neq(one->connecting, other->connecting);
+	return !nobody_else || one->uid == other->uid;
 }
 
 /* Of process @n: the connecting end has port 4000, as it sees it; the service is 80, or 8080. */

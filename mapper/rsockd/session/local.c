@@ -66,6 +66,7 @@ static void bye(struct rsk_local *l, struct rsk_local_process *p)
 	if (p->event)
 		event_free(p->event);
 	rsk_fdmsg_close(p->fd, NULL);
+	free(p->cgroup);
 	free(p);
 }
 
@@ -238,6 +239,7 @@ static int admit(struct rsk_local *l, int fd)
 		free(p);
 		return -ENOMEM;
 	}
+	rsk_local_vouch_learn(p);
 	p->user = user;
 	user->n++;
 	HASH_ADD(hh, l->processes, number, sizeof(p->number), p);

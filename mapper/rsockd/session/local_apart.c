@@ -52,11 +52,10 @@ static void differ(void *ctx, const struct rsk_rendezvous_table_end *one,
 		was_wrong(b->user, now_ns);
 }
 
-static bool may(const void *ctx, uint32_t uid, uint32_t other, uint16_t service)
+static bool may(const void *ctx, const struct rsk_rendezvous_table_end *one,
+		const struct rsk_rendezvous_table_end *other)
 {
-	const struct rsk_local *l = ctx;
-
-	return rsk_local_may_rendezvous(l, uid, other, service);
+	return rsk_local_may_introduce(ctx, one, other);
 }
 
 void rsk_local_ask_syn(struct rsk_local *l, struct rsk_local_process *p,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * local_parts.h - declarations that local.c, local_process.c, local_user.c, local_ask.c,
- * local_rendezvous.c, qos.c, rails.c and port_tables.c share. No other file includes it.
+ * local_parts.h - declarations that local.c, the other local_*.c, qos.c, rails.c and port_tables.c
+ * share. No other file includes it.
  */
 #ifndef RSK_LOCAL_PARTS_H
 #define RSK_LOCAL_PARTS_H
@@ -51,6 +51,7 @@ struct rsk_local_process {
 	uint16_t rail; /* port at which it accepts rails; 0: none */
 	/* it will accept rails once one of its streams needs a link to another host */
 	bool able;
+	char *cgroup;	/* its path; NULL: unknown */
 	bool elsewhere; /* it has shown an end in another network namespace than ours */
 	struct rsk_port_tables_one *port_table; /* NULL: none */
 	uint32_t holder;			/* its number in the port table */
@@ -164,9 +165,25 @@ void rsk_local_rails_close(struct rsk_local *l);
 void rsk_local_qos(struct rsk_local *l, struct rsk_local_process *p, uint64_t link);
 void rsk_local_qos_sweep(struct rsk_local *l);
 
-/* local_rendezvous.c: whether the operator allows it; whether both were told. */
-bool rsk_local_may_rendezvous(const struct rsk_local *l, uint32_t uid, uint32_t other,
-			      uint16_t service);
+/* ---- local_vouch.c ---- */
+
+/* What decides whether a process may share memory with another one. */
+struct rsk_local_party {
+	uint32_t uid;
+	const char *cgroup; /* borrowed from its process; NULL: unknown, which no entry names */
+	bool any_cgroup;    /* its process has not come yet: each entry may name it */
+};
+
+struct rsk_local_party rsk_local_party(const struct rsk_local_process *p);
+/* Reads the control group of a process that has just connected. */
+void rsk_local_vouch_learn(struct rsk_local_process *p);
+/* Whether the operator allows it, for that service port; the same for two ends that wait. */
+bool rsk_local_may_rendezvous(const struct rsk_local *l, const struct rsk_local_party *one,
+			      const struct rsk_local_party *other, uint16_t service);
+bool rsk_local_may_introduce(const struct rsk_local *l, const struct rsk_rendezvous_table_end *one,
+			     const struct rsk_rendezvous_table_end *other);
+
+/* local_rendezvous.c: whether both were told. */
 bool rsk_local_introduce(struct rsk_local *l, const struct rsk_rendezvous_table_end *a,
 			 const struct rsk_rendezvous_table_end *b);
 

@@ -95,43 +95,31 @@ bool rsk_local_introduce(struct rsk_local *l, const struct rsk_rendezvous_table_
 	return told;
 }
 
-static bool names(const struct rsk_conf_vouch *v, uint32_t uid)
+/* As far as is known before the process of the other end has come. */
+static bool may_be_brought_together(const struct rsk_local *l, const struct rsk_local_process *p,
+				    const struct rsk_rendezvous_table_end *end,
+				    const struct rsk_owner *theirs)
 {
-	for (size_t i = 0; i < v->n_users; i++)
-		if (rsk_user_same(v->users[i], uid) || v->users[i] == RSK_CONF_ANY_USER)
-			return true;
-	return false;
+	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
+	struct rsk_local_party one = rsk_local_party(p);
+	struct rsk_local_party other = { .uid = theirs->uid, .any_cgroup = true };
+
+	return rsk_local_may_rendezvous(l, &one, &other, service);
 }
 
-/* Streams of two users pass through memory that both can write; so the operator has to allow it. */
-bool rsk_local_may_rendezvous(const struct rsk_local *l, uint32_t uid, uint32_t other,
-			      uint16_t service)
+static void refuse(struct rsk_local *l, const struct rsk_rendezvous_table_end *end)
 {
-	const struct rsk_conf_daemon *settings = l->settings;
-
-	if (rsk_user_same(uid, other))
-		return true;
-	for (size_t i = 0; i < settings->n_vouch; i++) {
-		const struct rsk_conf_vouch *v = &settings->vouch[i];
-		bool port = !v->n_ports;
-
-		for (size_t k = 0; k < v->n_ports && !port; k++)
-			port = service >= v->ports[k].first && service <= v->ports[k].last;
-		if (port && names(v, uid) && names(v, other))
-			return true;
-	}
-	return false;
+	l->count.not_allowed++;
+	rsk_local_answer(l, rsk_local_process(l, end->process), end, RSK_REASON_OTHER_USER);
 }
 
 static void lookup_here(struct rsk_local *l, struct rsk_local_process *p,
 			const struct rsk_rendezvous_table_end *end, const struct rsk_owner *theirs)
 {
-	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
 	struct rsk_rendezvous_table_end other;
 
-	if (!rsk_local_may_rendezvous(l, p->uid, theirs->uid, service)) {
-		l->count.not_allowed++;
-		rsk_local_answer(l, p, end, RSK_REASON_OTHER_USER);
+	if (!may_be_brought_together(l, p, end, theirs)) {
+		refuse(l, end);
 		return;
 	}
 	if (rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(), &other) != 1)
@@ -139,10 +127,14 @@ static void lookup_here(struct rsk_local *l, struct rsk_local_process *p,
 	/*
 	 * The cookies differ if the end that waits is of an earlier connection with the same tuple.
 	 */
-	if (other.cookie == theirs->cookie)
-		introduce(l, end, &other);
-	else
+	if (other.cookie != theirs->cookie) {
 		rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(), &other);
+	} else if (rsk_local_may_introduce(l, end, &other)) {
+		introduce(l, end, &other);
+	} else {
+		refuse(l, end);
+		refuse(l, &other);
+	}
 }
 
 /* ---- the other end is on another host, or is treated so ---- */
@@ -209,14 +201,12 @@ static void lookup_dry(struct rsk_local *l, struct rsk_local_process *p,
 		       const struct rsk_rendezvous_table_end *end, int found,
 		       const struct rsk_owner *theirs)
 {
-	uint16_t service = end->connecting ? end->tuple.peer_port : end->tuple.local_port;
 	bool here = found == 0 && !no_shm(l, end, theirs->cookie);
 
 	rsk_local_answer(l, p, end,
-			 !here ? RSK_REASON_REMOTE :
-			 rsk_local_may_rendezvous(l, p->uid, theirs->uid, service) ?
-				 RSK_REASON_DIRECT :
-				 RSK_REASON_OTHER_USER);
+			 !here					    ? RSK_REASON_REMOTE :
+			 may_be_brought_together(l, p, end, theirs) ? RSK_REASON_DIRECT :
+								      RSK_REASON_OTHER_USER);
 }
 
 void rsk_local_lookup(struct rsk_local *l, struct rsk_local_process *p,
