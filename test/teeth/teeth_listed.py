@@ -112,6 +112,13 @@ class Listed(Teeth):
         times = {line.split(None, 1)[1]: int(line.split()[0]) for line in lines}
         self.assertEqual(sorted(names), sorted(times))
 
+    def test_left_out_of_arm64(self):
+        """test/arm64/left-out.txt names tests that exist."""
+        lines = (TEST / "arm64/left-out.txt").read_text(encoding="utf-8").splitlines()
+        named = [line.split()[0] for line in lines if line.partition("#")[0].strip()]
+        self.assertGreater(len(named), 5)
+        self.assertEqual([name for name in named if name not in self.tests], [])
+
     def test_security_page(self):
         """Each row of docs/security.md names a test that exists, or says what is open."""
         rows = re.findall(r"^\| (?!by what|---)(.*) \|(.*)\|$",
