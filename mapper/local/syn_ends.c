@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <utlist.h>
 
@@ -85,10 +86,19 @@ static bool may_belong(const struct rsk_syn_end *e, const struct rsk_rendezvous_
 	       e->end.tuple.family == end->tuple.family && client_port(&e->end) == client_port(end);
 }
 
-static bool allowed(const struct rsk_syn_ends_calls *calls, const struct rsk_syn_end *e,
-		    const struct rsk_rendezvous_table_end *end)
+/*
+ * Unrelated connections have the same client port now and then: of two ends of one, an address is
+ * the same at both, or the accepting end sees one of this host's, which translates (masquerading).
+ */
+static bool fits(const struct rsk_syn_ends_calls *calls, const struct rsk_syn_end *e,
+		 const struct rsk_rendezvous_table_end *end)
 {
-	return calls->may(calls->ctx, end, &e->end);
+	const struct rsk_tuple *near = end->connecting ? &end->tuple : &e->end.tuple;
+	const struct rsk_tuple *far = end->connecting ? &e->end.tuple : &end->tuple;
+
+	return memcmp(near->peer, far->local, sizeof(near->peer)) == 0 ||
+	       memcmp(near->local, far->peer, sizeof(near->local)) == 0 ||
+	       calls->is_ours(calls->ctx, far);
 }
 
 static int wait_for(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
@@ -112,7 +122,7 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 {
 	struct rsk_syn_end ours = { .end = *end, .syn = *syn, .since_ns = now_ns };
 	struct rsk_syn_end *e, *found = NULL;
-	bool suspect = false;
+	bool suspect = false, strange = false;
 	size_t n = 0;
 	int rc;
 
@@ -122,14 +132,18 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 		ours.syn.n = 0;
 	syn = &ours.syn;
 	DL_FOREACH(s->oldest, e) {
-		if (!may_belong(e, end))
+		if (!may_belong(e, end) || !fits(calls, e, end))
 			continue;
+		/* Who may not be brought together with an end cannot have it asked, either. */
+		if (!calls->may(calls->ctx, end, &e->end)) {
+			strange = true;
+			continue;
+		}
 		if (e->syn.n && syn->n && rsk_syn_match(&e->syn, syn)) {
 			found = e;
 			n++;
 		} else if (e->syn.n && syn->n) {
-			if (allowed(calls, e, end))
-				calls->differ(calls->ctx, &e->end, end);
+			calls->differ(calls->ctx, &e->end, end);
 		} else if (end->connecting) {
 			suspect = true;
 		} else if (!e->asked) {
@@ -137,8 +151,6 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 			calls->ask(calls->ctx, &e->end);
 		}
 	}
-	if (n == 1 && !allowed(calls, found, end))
-		return -EPERM;
 	if (n == 1) {
 		*other = found->end;
 		drop(s, found);
@@ -150,7 +162,7 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 		calls->ask(calls->ctx, end);
 		rc = RSK_SYN_ENDS_ASKED;
 	}
-	return rc;
+	return rc == 0 && strange ? -EPERM : rc;
 }
 
 void rsk_syn_ends_gone(struct rsk_syn_ends *s, uint32_t process)

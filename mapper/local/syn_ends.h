@@ -31,11 +31,13 @@ struct rsk_syn_ends_calls {
 	/* Whether the two may be brought together: one is the accepting end. */
 	bool (*may)(const void *ctx, const struct rsk_rendezvous_table_end *one,
 		    const struct rsk_rendezvous_table_end *other);
+	/* Whether an accepting end's peer is, as it sees it, an address of this host. */
+	bool (*is_ours)(const void *ctx, const struct rsk_tuple *accepting);
 	/* The connecting end may belong to one that waits: it is to say what its segment was. */
 	void (*ask)(void *ctx, const struct rsk_rendezvous_table_end *end);
 	/*
-	 * The two might be one connection's by users and client port, and have named different
-	 * segments: one of them may be a guess.
+	 * The two might be one connection's by users, client port and addresses, and have named
+	 * different segments: one of them may be a guess.
 	 */
 	void (*differ)(void *ctx, const struct rsk_rendezvous_table_end *one,
 		       const struct rsk_rendezvous_table_end *other);
@@ -49,8 +51,8 @@ struct rsk_syn_ends_calls {
  * @end looks for its other end. @syn: its first segment; unknown (n 0): of a connecting end. One
  * that was not asked counts as unknown, whatever it names. Returns FOUND: *other is it, and neither
  * waits any more; 0: it waits, also if several ends fit: none of them is it for sure; ASKED: the
- * same, and it was asked; -EPERM: the two may not be brought together, and it does not wait;
- * -ENOMEM.
+ * same, and it was asked; -EPERM: it waits, and one that may be its other end, as far as ports and
+ * addresses tell, may not be brought together with it; -ENOMEM.
  */
 int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *end,
 		      const struct rsk_syn *syn, uint64_t now_ns,

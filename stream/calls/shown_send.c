@@ -5,6 +5,7 @@
  * namespace to which the stream may lead. It is the program's own call, with its flags; of a large
  * one, its first bytes. op.c decides it, send.c calls it.
  */
+#include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -17,29 +18,38 @@
 #include "syn.h"
 
 #define SHOWS_MOST 64 /* sends that are tried */
-#define REST_TRIES 40
+#define REST_TRIES 40 /* of a call that may wait */
+#define REST_TRIES_FEW 2
 #define REST_NS 100000
+#define NEAR_US 1000 /* a round trip within a host */
 
 /*
  * A program that sends without a pause never comes to the moment in which all is acknowledged, as
- * syn.h needs it: it waits for that, 4 ms at most.
+ * syn.h needs it: it waits for that, if that is a matter of microseconds: 4 ms at most, or a few
+ * tries in a call that is not to wait.
  */
-static void wait_for_rest(int fd)
+static void wait_for_rest(int fd, bool may_wait)
 {
-	struct timespec pause = { .tv_nsec = REST_NS };
+	int tries = may_wait ? REST_TRIES : REST_TRIES_FEW;
 
-	for (int i = 0; i < REST_TRIES && rsk_kernel_unacked(fd); i++)
+	if (!rsk_syn_is_near(fd, NEAR_US))
+		return;
+	for (; tries && rsk_kernel_unacked(fd); tries--) {
+		struct timespec pause = { .tv_nsec = REST_NS }; /* the kernel changes it */
+
 		rsk_sys_ppoll(NULL, 0, &pause, NULL);
+	}
 }
 
 /*
- * A call that may block has sent @sent bytes, for which alone there was memory: the kernel does the
- * rest. An error there is for the next call to report, as it would be in one call.
+ * @sent bytes were sent to show them: the kernel does the rest, so that the call sends as much as
+ * it would have, and the kernel knows if it had no room. An error there is for the next call to
+ * report, as it would be in one call.
  */
 static ssize_t send_rest(struct rsk_op *op, struct rsk_iovcur *cur, ssize_t sent, int flags)
 {
 	rsk_iovcur_advance(cur, (size_t)sent);
-	while (cur->left && !(flags & MSG_DONTWAIT) && !atomic_load(&op->s->nonblock)) {
+	while (cur->left) {
 		struct iovec iov = { 0 };
 		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 		uint8_t *p = NULL;
@@ -48,6 +58,8 @@ static ssize_t send_rest(struct rsk_op *op, struct rsk_iovcur *cur, ssize_t sent
 		iov.iov_len = rsk_iovcur_run(cur, &p);
 		iov.iov_base = p;
 		n = rsk_sys_sendmsg(op->fd, &m, flags | MSG_NOSIGNAL);
+		if (n == -EAGAIN)
+			break;
 		if (n <= 0) {
 			rsk_fd_keep_error(op->fd, (int)-n);
 			break;
@@ -98,7 +110,7 @@ ssize_t rsk_shown_chunk(struct rsk_stream *s, int fd, const struct iovec *iov, i
 							    RSK_SYN_SEND_BYTES };
 
 	if (atomic_load(&s->syn.asked) == RSK_SYN_ASKED && !rsk_syn_waited(s))
-		wait_for_rest(fd);
+		wait_for_rest(fd, !atomic_load(&s->nonblock));
 	return show(s, fd, &piece, 1, flags);
 }
 
@@ -107,6 +119,7 @@ ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, i
 	struct rsk_iovcur cur;
 	struct iovec first = { 0 };
 	uint8_t *p = NULL;
+	ssize_t n;
 
 	rsk_iovcur_init(&cur, iov, iovcnt);
 	if (cur.left > RSK_SYN_SEND_BYTES && rsk_op_in_chunks(op, cur.left, flags))
@@ -114,14 +127,13 @@ ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, i
 	if (!cur.left || (flags & ~(MSG_NOSIGNAL | MSG_DONTWAIT)))
 		return -RSK_EKERNEL;
 	if (cur.left <= RSK_SYN_SEND_BYTES) {
-		ssize_t n = show(op->s, op->fd, iov, iovcnt, flags);
-
-		return n > 0 && (size_t)n < cur.left ? send_rest(op, &cur, n, flags) : n;
+		n = show(op->s, op->fd, iov, iovcnt, flags);
+	} else {
+		if (!(flags & MSG_DONTWAIT) && !atomic_load(&op->s->nonblock))
+			return -RSK_EKERNEL;
+		first.iov_len = rsk_iovcur_run(&cur, &p);
+		first.iov_base = p;
+		n = rsk_shown_chunk(op->s, op->fd, &first, flags);
 	}
-	if (!(flags & MSG_DONTWAIT) && !atomic_load(&op->s->nonblock))
-		return -RSK_EKERNEL;
-	/* A call that does not wait may send less. */
-	first.iov_len = rsk_iovcur_run(&cur, &p);
-	first.iov_base = p;
-	return rsk_shown_chunk(op->s, op->fd, &first, flags);
+	return n > 0 && (size_t)n < cur.left ? send_rest(op, &cur, n, flags) : n;
 }

@@ -280,6 +280,9 @@ static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epo
 		enum news what = news(f, e, &ev, &r);
 
 		if (what == NEWS_APPLICATION) {
+			if (__builtin_expect((ev.events & (EPOLLERR | EPOLLHUP)) == EPOLLERR, 0) &&
+			    !rsk_epoll_unshow(f, e, &ev))
+				continue;
 			evs[out++] = ev;
 		} else if (what == NEWS_DOORBELL && *doorbell_at < 0) {
 			*doorbell_at = out;

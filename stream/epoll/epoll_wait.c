@@ -204,6 +204,13 @@ static inline __attribute__((always_inline)) int gather_and_spin(struct rsk_epol
 	return n;
 }
 
+/* Also after the last paired stream has fallen back. */
+static inline bool is_to_be_translated(const struct rsk_epoll *e)
+{
+	return e->belled ||
+	       __builtin_expect(atomic_load_explicit(&rsk_syn_some_shown, memory_order_relaxed), 0);
+}
+
 int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct timespec *timeout,
 		   const sigset_t *mask)
 {
@@ -232,7 +239,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		if (n)
 			return n;
 		n = kernel_wait(&sl, e, epfd, evs, max, until, poll_only, mask);
-		if (n >= 0 && e->belled)
+		if (n >= 0 && is_to_be_translated(e))
 			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, 0);
 		if (n || poll_only)
 			return n;
@@ -292,10 +299,8 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		wake_up(&sl);
 		if (n < 0)
 			return n;
-		/* Also after the last paired stream has fallen back. */
-		if (e->belled) {
+		if (is_to_be_translated(e))
 			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, cut ? 0 : began);
-		}
 		if (!n && cut)
 			return -EINTR;
 		if (n || poll_only || rsk_now_ns() >= until)

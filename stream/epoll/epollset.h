@@ -325,6 +325,13 @@ struct epoll_event rsk_reg_plain_event(const struct rsk_epoll_family *f, const s
  */
 bool rsk_epoll_told_back(struct rsk_reg *r, struct epoll_event *ev);
 
+/*
+ * epoll_shown.c - @ev, an event of the application's with EPOLLERR: removes what a segment caused
+ * that the kernel has shown again. False: nothing is left. The set's lock is held.
+ */
+bool rsk_epoll_unshow(const struct rsk_epoll_family *f, struct rsk_epoll *e,
+		      struct epoll_event *ev);
+
 /* epoll.c */
 int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r); /* + 0 or -errno */
 enum rsk_reason rsk_epoll_why_not(int rc);

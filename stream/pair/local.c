@@ -29,7 +29,7 @@
 #define MESSAGES_AT_ONCE 64
 #define LOOKS_EARLY 16
 #define LOOKS_LATE 64
-#define LOOKS_APART 84	       /* some three seconds: policy.h */
+#define APART_NS 3000000000u
 #define AGAIN_NS 2000000000ull /* between two questions about a stream, at least */
 #define AGAIN_SHARE 4	       /* ... and this share of the time since its lookup began */
 
@@ -249,7 +249,8 @@ static bool leads_nowhere(const struct rsk_stream *s)
 {
 	return s->pairing.answer.told && elsewhere(s->pairing.answer.told) && !rsk_rdma_device() &&
 	       (!rsk_resolve_list_between() ||
-		(s->pairing.search.looks >= LOOKS_APART && !atomic_load(&s->syn.asked)));
+		(rsk_now_ns() - s->pairing.search.began_ns >= APART_NS &&
+		 !atomic_load(&s->syn.asked)));
 }
 
 void rsk_local_given_up(struct rsk_stream *s)

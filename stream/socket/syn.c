@@ -30,6 +30,7 @@
 /* Set by any thread, never cleared; relaxed. */
 static _Atomic(bool) programs, kept;
 _Atomic(uint32_t) rsk_syn_reads;
+_Atomic(bool) rsk_syn_some_shown;
 
 void rsk_syn_is_the_programs(void)
 {
@@ -212,6 +213,24 @@ static bool is_option(int fd, int level, int name, uint64_t least, uint64_t most
 	       value <= most;
 }
 
+bool rsk_syn_is_near(int fd, uint32_t most_us)
+{
+	struct tcp_info ti = { 0 };
+	socklen_t len = sizeof(ti);
+
+	return rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &ti, &len) == 0 &&
+	       ti.tcpi_min_rtt <= most_us;
+}
+
+/* The program reads the error queue, or may: for errors of the network, or for what it sends. */
+static bool is_programs_queue(int fd)
+{
+	return is_option(fd, IPPROTO_IP, IP_RECVERR, 1, 1) ||
+	       is_option(fd, IPPROTO_IPV6, IPV6_RECVERR, 1, 1) ||
+	       is_option(fd, SOL_SOCKET, SO_ZEROCOPY, 1, 1) ||
+	       is_option(fd, SOL_SOCKET, SO_TIMESTAMPING, 1, UINT32_MAX);
+}
+
 /*
  * Nothing holds the next segment back: a cork, a rate that the program has set (UINT64_MAX, or
  * UINT32_MAX where the kernel has 32 bits: none), a buffer in which it has no room.
@@ -324,9 +343,10 @@ static ssize_t send_and_see(struct rsk_stream *s, int fd, const struct iovec *io
 	for (int i = 0; i < n; i++)
 		bytes += iov[i].iov_len;
 	if (rsk_syn_waited(s) || !count(fd, &before) || !before.at_rest || bytes > before.most ||
-	    !leaves_at_once(fd))
+	    !leaves_at_once(fd) || is_programs_queue(fd))
 		return -RSK_EKERNEL;
 	atomic_store(&s->syn.shown, true);
+	atomic_store_explicit(&rsk_syn_some_shown, true, memory_order_relaxed);
 	sent = send_stamped(fd, iov, n, flags | MSG_DONTWAIT);
 	if (sent == -EAGAIN)
 		return -RSK_EKERNEL;

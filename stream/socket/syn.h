@@ -54,6 +54,15 @@ ssize_t rsk_syn_send(struct rsk_stream *s, int fd, const struct iovec *iov, int 
  */
 bool rsk_syn_take_late(int fd);
 
+/* Whether the shortest round trip of the connection was no longer than that. */
+bool rsk_syn_is_near(int fd, uint32_t most_us);
+
+/*
+ * A segment of a stream of this process was to be shown; never cleared. Set before that; relaxed,
+ * since the kernel's events that it is about are passed on by the kernel.
+ */
+extern _Atomic(bool) rsk_syn_some_shown;
+
 /*
  * Headers that are being read in this process. Written by rsk_syn_send(), read by threads that are
  * about to wait; seq_cst, and so are the counts of waiting threads: one of the two sees the other.

@@ -20,6 +20,14 @@ static bool may(const void *ctx, const struct rsk_rendezvous_table_end *one,
 	return !nobody_else || one->uid == other->uid;
 }
 
+static bool translated; /* by this host */
+
+static bool is_ours(const void *ctx, const struct rsk_tuple *accepting)
+{
+	cr_assert_eq(accepting->local_port, 80);
+	return translated;
+}
+
 /* Of process @n: the connecting end has port 4000, as it sees it; the service is 80, or 8080. */
 static struct rsk_rendezvous_table_end end_of(uint32_t n, bool connecting)
 {
@@ -51,7 +59,10 @@ static void differ(void *ctx, const struct rsk_rendezvous_table_end *one,
 	wrong++;
 }
 
-static const struct rsk_syn_ends_calls calls = { .may = may, .ask = ask, .differ = differ };
+static const struct rsk_syn_ends_calls calls = { .may = may,
+						 .is_ours = is_ours,
+						 .ask = ask,
+						 .differ = differ };
 
 static int look_with(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *e,
 		     struct rsk_syn syn, uint64_t now, uint32_t *found)
@@ -242,8 +253,8 @@ Test(syn_ends, others_users_wrong_segments_do_not_count)
 
 	have_asked(&s, &c);
 	nobody_else = true;
-	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
-	cr_assert_eq(look(&s, &c, 2000, 1, 0, &found), 0);
+	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), -EPERM);
+	cr_assert_eq(look(&s, &c, 2000, 1, 0, &found), -EPERM);
 	cr_assert_eq(wrong, 0);
 	rsk_syn_ends_fini(&s);
 }
@@ -296,12 +307,62 @@ Test(syn_ends, users_who_may_not_meet)
 
 	have_asked(&s, &c);
 	nobody_else = true;
-	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
+	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), -EPERM);
 	cr_assert_eq(look(&s, &c, 998, 4, 0, &found), -EPERM);
-	cr_assert_eq(s.n, 1, "the one who was there first still waits");
+	cr_assert_eq(s.n, 2, "both wait for somebody else");
 	c.uid = a.uid;
 	have_asked(&s, &c);
 	cr_assert_eq(look(&s, &c, 998, 4, 0, &found), 1);
+	rsk_syn_ends_fini(&s);
+}
+
+/* Else each user could have all others' streams show their segments. */
+Test(syn_ends, who_may_not_meet_is_not_asked)
+{
+	struct rsk_rendezvous_table_end a = end_of(1, false), c = end_of(2, true);
+	struct rsk_syn_ends s = { 0 };
+	uint32_t found;
+
+	nobody_else = true;
+	cr_assert_eq(look(&s, &c, 1000, 0, 0, &found), 0);
+	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), -EPERM);
+	cr_assert_eq(look(&s, &c, 1000, 0, 0, &found), -EPERM);
+	cr_assert_eq(times_asked, 0);
+	rsk_syn_ends_fini(&s);
+}
+
+/* Two connections with the same client port are nothing to each other. */
+Test(syn_ends, addresses_fit)
+{
+	static const struct {
+		uint8_t near[2], far[2]; /* own address, and the peer's, as each end sees them */
+		bool translated, fit;
+	} rows[] = {
+		{ { 1, 2 }, { 2, 1 }, false, true },  /* not translated */
+		{ { 1, 9 }, { 2, 1 }, false, true },  /* a published port */
+		{ { 1, 2 }, { 2, 8 }, false, true },  /* masqueraded */
+		{ { 1, 9 }, { 2, 8 }, false, false }, /* anything */
+		{ { 1, 9 }, { 2, 8 }, true, true },   /* both, by this host */
+	};
+	uint32_t found;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct rsk_rendezvous_table_end a = end_of(1, false), c = end_of(2, true);
+		struct rsk_syn_ends s = { 0 };
+
+		c.tuple.local[0] = rows[i].near[0];
+		c.tuple.peer[0] = rows[i].near[1];
+		a.tuple.local[0] = rows[i].far[0];
+		a.tuple.peer[0] = rows[i].far[1];
+		translated = rows[i].translated;
+		times_asked = 0;
+		cr_assert_eq(look(&s, &c, 1000, 0, 0, &found), 0);
+		cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
+		cr_assert_eq(times_asked, rows[i].fit, "%zu", i);
+		cr_assert_eq(look(&s, &c, 2000, 1, 0, &found), 0);
+		cr_assert_eq(wrong, rows[i].fit, "%zu", i);
+		rsk_syn_ends_fini(&s);
+	}
 }
 
 Test(syn_ends, they_wait_for_a_while)

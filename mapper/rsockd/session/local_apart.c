@@ -8,8 +8,11 @@
  * it.
  */
 #include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include "clock.h"
+#include "diag.h"
 #include "local_parts.h"
 
 /*
@@ -58,6 +61,17 @@ static bool may(const void *ctx, const struct rsk_rendezvous_table_end *one,
 	return rsk_local_may_introduce(ctx, one, other);
 }
 
+/* To such an address the kernel sends from that address. */
+static bool is_ours(const void *ctx, const struct rsk_tuple *accepting)
+{
+	struct rsk_pm_addr to = { .port = accepting->peer_port,
+				  .ipv = accepting->family == AF_INET ? RSK_PM_IPV4 : RSK_PM_IPV6 },
+			   from;
+
+	memcpy(to.ip, accepting->peer, sizeof(to.ip));
+	return rsk_diag_source(&to, &from) == 0 && memcmp(from.ip, to.ip, sizeof(to.ip)) == 0;
+}
+
 void rsk_local_ask_syn(struct rsk_local *l, struct rsk_local_process *p,
 		       const struct rsk_rendezvous_table_end *end)
 {
@@ -86,7 +100,7 @@ bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
 			    const struct rsk_rendezvous_table_end *end)
 {
 	const struct rsk_syn_ends_calls calls = {
-		.may = may, .ask = ask, .differ = differ, .ctx = l
+		.may = may, .is_ours = is_ours, .ask = ask, .differ = differ, .ctx = l
 	};
 	struct rsk_rendezvous_table_end ours = *end, theirs;
 	struct rsk_syn syn = { 0 };
@@ -100,8 +114,10 @@ bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
 		return false;
 	ours.by_syn = true;
 	rc = rsk_syn_ends_look(&l->syn_ends, &ours, &syn, now_ns, &calls, &theirs);
-	if (rc == -EPERM) {
+	if (rc == -EPERM)
 		l->count.not_allowed++;
+	/* Whose end of this namespace it is, the kernel knows. */
+	if (rc == -EPERM && end->tuple.netns != l->netns) {
 		rsk_local_answer(l, p, end, RSK_REASON_OTHER_USER);
 		return true;
 	}

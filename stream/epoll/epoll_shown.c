@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * epoll_shown.c - takes from the kernel's events what a segment caused that it showed again: of the
+ * stream's first sends one was to be shown (stream/socket/syn.h), was lost, and was sent again. A
+ * registration that is not taken over reports EPOLLERR for that, which stays until the packet is
+ * taken. epoll_answer.c calls it.
+ */
+#include <sys/epoll.h>
+
+#include <rsock/sys.h>
+
+#include "epollset.h"
+#include "ready.h"
+#include "stream.h"
+#include "syn.h"
+
+static bool is_of(const struct rsk_reg *r, const struct epoll_event *ev)
+{
+	return r->live && !r->tagged && r->key_fd >= 0 && r->data == ev->data.u64 &&
+	       atomic_load(&r->stream->syn.shown) && rsk_fd_names(r->key_fd, r->stream);
+}
+
+bool rsk_epoll_unshow(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev)
+{
+	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set) {
+		struct epoll_event again;
+		uint32_t asked = r->events & (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP);
+		unsigned short now;
+
+		if (!is_of(r, ev))
+			continue;
+		now = (unsigned short)rsk_stream_poll_unpaired(r->stream, r->key_fd, (short)asked,
+							       (short)EPOLLERR);
+		ev->events = now & (ev->events | EPOLLERR | EPOLLHUP);
+		if (ev->events)
+			return true;
+		if (r->events & EPOLLONESHOT) {
+			r->armed = true;
+			again = rsk_reg_plain_event(f, r);
+			rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &again);
+		}
+		return false;
+	}
+	return true;
+}
