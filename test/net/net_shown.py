@@ -29,8 +29,8 @@ LOST = OPEN + """
 c, e = connection(0), select.epoll()
 e.register(c, select.EPOLLIN)
 events = []
-for k in range(30):
-    lost = k >= 14
+for k in range(50):
+    lost = k >= 4
     if lost:
         print("drop", flush=True)
         sys.stdin.readline()
