@@ -55,7 +55,7 @@ suites_long() # SECONDS for each fuzz target
 suites_containers()
 {
 	suite "root file system of containers" limited 10 scripts/container-root.sh
-	ctests "containers" 10 net-podman "$(nproc)"
+	ctests "containers" 10 net-containers $(($(nproc) * 2))
 }
 
 suites_clusters()

@@ -69,7 +69,7 @@ for k in range(10):
 print("end", short, flush=True)
 """
 
-# Edges that nothing has caused but a segment that was shown.
+# Edges that nothing has caused but a segment that was shown: of the answer there is another one.
 EDGES = OPEN + """
 extra = 0
 for k in range(10):
@@ -78,7 +78,7 @@ for k in range(10):
     e.poll(0)
     for _ in range(40):
         c.send(b"x" * 64)
-        extra += len(e.poll(0.004))
+        extra += sum(not what & select.EPOLLIN for _, what in e.poll(0.004))
         got = 0
         while got < 64:
             e.poll(5)
