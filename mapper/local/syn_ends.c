@@ -90,15 +90,23 @@ static bool may_belong(const struct rsk_syn_end *e, const struct rsk_rendezvous_
  * Unrelated connections have the same client port now and then: of two ends of one, an address is
  * the same at both, or the accepting end sees one of this host's, which translates (masquerading).
  */
-static bool fits(const struct rsk_syn_ends_calls *calls, const struct rsk_syn_end *e,
-		 const struct rsk_rendezvous_table_end *end)
+static bool shares_address(const struct rsk_syn_end *e, const struct rsk_rendezvous_table_end *end)
 {
-	const struct rsk_tuple *near = end->connecting ? &end->tuple : &e->end.tuple;
-	const struct rsk_tuple *far = end->connecting ? &e->end.tuple : &end->tuple;
+	const struct rsk_tuple *a = &e->end.tuple, *b = &end->tuple;
 
-	return memcmp(near->peer, far->local, sizeof(near->peer)) == 0 ||
-	       memcmp(near->local, far->peer, sizeof(near->local)) == 0 ||
-	       calls->is_ours(calls->ctx, far);
+	return memcmp(a->peer, b->local, sizeof(a->peer)) == 0 ||
+	       memcmp(a->local, b->peer, sizeof(a->local)) == 0;
+}
+
+/* *@of_end: the answer for an accepting @end, for which it is asked once; -1: not asked yet. */
+static bool is_translated(const struct rsk_syn_ends_calls *calls, const struct rsk_syn_end *e,
+			  const struct rsk_rendezvous_table_end *end, int *of_end)
+{
+	if (end->connecting)
+		return calls->is_ours(calls->ctx, &e->end.tuple);
+	if (*of_end < 0)
+		*of_end = calls->is_ours(calls->ctx, &end->tuple);
+	return *of_end;
 }
 
 static int wait_for(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
@@ -123,8 +131,8 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 	struct rsk_syn_end ours = { .end = *end, .syn = *syn, .since_ns = now_ns };
 	struct rsk_syn_end *e, *found = NULL;
 	bool suspect = false, strange = false;
+	int translated = -1, rc;
 	size_t n = 0;
-	int rc;
 
 	expire(s, now_ns);
 	ours.asked = forget(s, end);
@@ -132,13 +140,18 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 		ours.syn.n = 0;
 	syn = &ours.syn;
 	DL_FOREACH(s->oldest, e) {
-		if (!may_belong(e, end) || !fits(calls, e, end))
+		bool shares;
+
+		if (!may_belong(e, end))
 			continue;
+		shares = shares_address(e, end);
 		/* Who may not be brought together with an end cannot have it asked, either. */
 		if (!calls->may(calls->ctx, end, &e->end)) {
-			strange = true;
+			strange |= shares;
 			continue;
 		}
+		if (!shares && !is_translated(calls, e, end, &translated))
+			continue;
 		if (e->syn.n && syn->n && rsk_syn_match(&e->syn, syn)) {
 			found = e;
 			n++;

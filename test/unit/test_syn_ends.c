@@ -21,10 +21,12 @@ static bool may(const void *ctx, const struct rsk_rendezvous_table_end *one,
 }
 
 static bool translated; /* by this host */
+static uint32_t times_looked_up;
 
 static bool is_ours(const void *ctx, const struct rsk_tuple *accepting)
 {
 	cr_assert_eq(accepting->local_port, 80);
+	times_looked_up++;
 	return translated;
 }
 
@@ -363,6 +365,27 @@ Test(syn_ends, addresses_fit)
 		cr_assert_eq(wrong, rows[i].fit, "%zu", i);
 		rsk_syn_ends_fini(&s);
 	}
+}
+
+/* One who claims many ends makes nobody else's lookup expensive. */
+Test(syn_ends, the_kernel_is_asked_seldom)
+{
+	struct rsk_rendezvous_table_end a = end_of(1, false), c = end_of(2, true);
+	struct rsk_syn_ends s = { 0 };
+	uint32_t found;
+
+	c.tuple.local[0] = c.tuple.peer[0] = 1; /* no address is the same */
+	a.tuple.local[0] = a.tuple.peer[0] = 2;
+	for (uint32_t i = 0; i < 100; i++) {
+		c.cookie = 100 + i;
+		cr_assert_eq(look(&s, &c, 1000, 0, 0, &found), 0);
+	}
+	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
+	cr_assert_eq(times_looked_up, 1, "once for one accepting end");
+	nobody_else = true;
+	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
+	cr_assert_eq(times_looked_up, 1, "not for ends of users who may not meet");
+	rsk_syn_ends_fini(&s);
 }
 
 Test(syn_ends, they_wait_for_a_while)
