@@ -54,6 +54,7 @@ int rsk_cgroup_parse(const char *text, char out[static RSK_CGROUP_BYTES])
 	return rc;
 }
 
+/* -ENAMETOOLONG: there is more, so that the last path may be cut to another group's. */
 static int read_all(const char *name, char text[static TEXT_BYTES])
 {
 	size_t have = 0;
@@ -66,7 +67,7 @@ static int read_all(const char *name, char text[static TEXT_BYTES])
 		n = read(fd, text + have, TEXT_BYTES - 1 - have);
 		have += n > 0 ? (size_t)n : 0;
 	} while (n > 0);
-	n = n < 0 ? -errno : 0;
+	n = n < 0 ? -errno : have == TEXT_BYTES - 1 ? -ENAMETOOLONG : 0;
 	close(fd);
 	text[have] = 0;
 	return (int)n;
