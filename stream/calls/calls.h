@@ -55,10 +55,11 @@ ssize_t rsk_chunked_send(struct rsk_stream *s, int fd, struct rsk_iovcur *src, i
 bool rsk_op_in_chunks(struct rsk_op *op, size_t bytes, int flags);
 /*
  * shown_send.c: as rsk_op_send(), of a stream that is not paired; the operation is not counted any
- * more: send it in chunks, nothing was done. _chunk: one of these, or a part of it; -RSK_EKERNEL:
- * send it otherwise.
+ * more: send it in chunks, nothing was done. _chunk: one of these, or a part of it, of a call that
+ * @may_wait; -RSK_EKERNEL: send it otherwise.
  */
 ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
-ssize_t rsk_shown_chunk(struct rsk_stream *s, int fd, const struct iovec *iov, int flags);
+ssize_t rsk_shown_chunk(struct rsk_stream *s, int fd, const struct iovec *iov, int flags,
+			bool may_wait);
 
 #endif

@@ -63,7 +63,7 @@ static ssize_t send_chunk(struct rsk_kernel_tcp *k, const struct iovec *iov, int
 
 	if (__builtin_expect(atomic_load_explicit(&s->syn.asked, memory_order_relaxed), 0) &&
 	    !(flags & MSG_MORE)) {
-		ssize_t n = rsk_shown_chunk(s, k->c.fd, iov, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t n = rsk_shown_chunk(s, k->c.fd, iov, MSG_DONTWAIT | MSG_NOSIGNAL, true);
 
 		if (n > 0) {
 			atomic_fetch_add_explicit(&s->tcp_bytes.tx, (uint64_t)n,

@@ -103,14 +103,15 @@ static ssize_t show(struct rsk_stream *s, int fd, const struct iovec *iov, int i
 	return n;
 }
 
-ssize_t rsk_shown_chunk(struct rsk_stream *s, int fd, const struct iovec *iov, int flags)
+ssize_t rsk_shown_chunk(struct rsk_stream *s, int fd, const struct iovec *iov, int flags,
+			bool may_wait)
 {
 	const struct iovec piece = { iov->iov_base, iov->iov_len < RSK_SYN_SEND_BYTES ?
 							    iov->iov_len :
 							    RSK_SYN_SEND_BYTES };
 
 	if (atomic_load(&s->syn.asked) == RSK_SYN_ASKED && !rsk_syn_waited(s))
-		wait_for_rest(fd, !atomic_load(&s->nonblock));
+		wait_for_rest(fd, may_wait);
 	return show(s, fd, &piece, 1, flags);
 }
 
@@ -133,7 +134,7 @@ ssize_t rsk_shown_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, i
 			return -RSK_EKERNEL;
 		first.iov_len = rsk_iovcur_run(&cur, &p);
 		first.iov_base = p;
-		n = rsk_shown_chunk(op->s, op->fd, &first, flags);
+		n = rsk_shown_chunk(op->s, op->fd, &first, flags, false);
 	}
 	return n > 0 && (size_t)n < cur.left ? send_rest(op, &cur, n, flags) : n;
 }

@@ -22,6 +22,8 @@ static bool is_of(const struct rsk_reg *r, const struct epoll_event *ev)
 
 bool rsk_epoll_unshow(const struct rsk_epoll_family *f, struct rsk_epoll *e, struct epoll_event *ev)
 {
+	if (!atomic_load_explicit(&rsk_syn_some_shown, memory_order_relaxed))
+		return true;
 	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set) {
 		struct epoll_event again;
 		uint32_t asked = r->events & (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP);

@@ -249,7 +249,8 @@ static bool leads_nowhere(const struct rsk_stream *s)
 {
 	return s->pairing.answer.told && elsewhere(s->pairing.answer.told) && !rsk_rdma_device() &&
 	       (!rsk_resolve_list_between() ||
-		(rsk_now_ns() - s->pairing.search.began_ns >= APART_NS &&
+		(s->pairing.search.began_ns &&
+		 rsk_now_ns() - s->pairing.search.began_ns >= APART_NS &&
 		 !atomic_load(&s->syn.asked)));
 }
 
