@@ -130,9 +130,8 @@ static void judge_away(int fd, uint64_t deadline_ns, bool theirs, struct verdict
 static void judge_unseen(const struct sock_row *socket, int fd, uint64_t deadline_ns,
 			 struct verdict *v)
 {
-	bool by_syn;
 	bool theirs = socket->inode && socket->uid != geteuid() &&
-		      vouch_ask(fd, deadline_ns, &by_syn) != RSK_REASON_DIRECT;
+		      vouch_ask(fd, deadline_ns, NULL) != RSK_REASON_DIRECT;
 
 	v->would = theirs ? ANSWER_NO : ANSWER_UNKNOWN;
 	v->view = theirs ? reason_view(RSK_REASON_OTHER_USER) :
@@ -144,9 +143,9 @@ static void judge_unseen(const struct sock_row *socket, int fd, uint64_t deadlin
 static void judge_ready(const struct end *end, int fd, uint64_t deadline_ns, struct verdict *v)
 {
 	uint64_t isolation = isolated_by(getpid(), v->proc->pid);
-	bool same = v->proc->euid == geteuid(), by_syn;
+	bool same = v->proc->euid == geteuid();
 
-	if (!same && vouch_ask(fd, deadline_ns, &by_syn) != RSK_REASON_DIRECT) {
+	if (!same && vouch_ask(fd, deadline_ns, NULL) != RSK_REASON_DIRECT) {
 		no(v, RSK_REASON_OTHER_USER);
 	} else if (isolation) {
 		no(v, isolated_first(isolation));

@@ -37,8 +37,8 @@ static int dial(void)
 }
 
 /*
- * Waits for the answer to @m, which has the same cookie. Other messages are discarded. *by_syn: the
- * answer says so.
+ * Waits for the answer to @m, which has the same cookie. Other messages are discarded. *by_syn, if
+ * not NULL: the answer says so.
  */
 static enum rsk_reason answer_to(int to, const struct rsk_local_msg *m, uint64_t deadline_ns,
 				 bool *by_syn)
@@ -55,7 +55,8 @@ static enum rsk_reason answer_to(int to, const struct rsk_local_msg *m, uint64_t
 		if (rc > 0 && with >= 0)
 			close(with);
 		if (rc > 0 && got.type == RSK_LOCAL_ANSWER && got.cookie == m->cookie) {
-			*by_syn = got.flags & RSK_LOCAL_BY_SYN;
+			if (by_syn)
+				*by_syn = got.flags & RSK_LOCAL_BY_SYN;
 			return (enum rsk_reason)got.reason;
 		}
 		if (rc <= 0 && rc != -EAGAIN)
@@ -79,7 +80,8 @@ enum rsk_reason vouch_ask(int fd, uint64_t deadline_ns, bool *by_syn)
 	enum rsk_reason why = RSK_REASON_NO_RSOCKD;
 	int to;
 
-	*by_syn = false;
+	if (by_syn)
+		*by_syn = false;
 	if (rsk_tuple_from_fd(fd, &m.tuple) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_COOKIE, &m.cookie, &len))
 		return why;

@@ -15,8 +15,8 @@
  * introduced to each other on this host. MAPPED: the other host can be reached by RDMA. Any other
  * value is the reason why not; NO_RSOCKD: no answer by the deadline (monotonic). The question is a
  * dry run and changes nothing. The socket is the one that RSOCK_DAEMON names, as for the library.
- * *by_syn: the connection is not in rsockd's network namespace, and its ends would be brought
- * together by its first segment, which a dry run does not know.
+ * *by_syn, if not NULL: the connection is not in rsockd's network namespace, and its ends would be
+ * brought together by its first segment, which a dry run does not know.
  */
 enum rsk_reason vouch_ask(int fd, uint64_t deadline_ns, bool *by_syn);
 
