@@ -28,6 +28,7 @@ import socket, sys
 l = socket.create_server(("0.0.0.0", int(sys.argv[1])))
 if sys.argv[2] == "own":
     l.setsockopt(6, 27, 1)
+print("ready", flush=True)
 for _ in range(2):
     c = l.accept()[0]
     print(l.getsockopt(6, 27), len(c.getsockopt(6, 28, 500)))
@@ -174,6 +175,15 @@ def stays_tcp(t, host, client, server, ends):
         client.ping(server)
     t.until(lambda: host.streams("tcp") == ends, 20, f"{ends} ends on TCP")
     t.equal(host.streams("direct"), 0, "ends that are direct")
+
+
+def stays_out(t, host, server, other):
+    """One who may not meet the server beside eight ends that are direct."""
+    other.connect(server, "other", n=1)
+    for _ in range(20):
+        other.ping(server, "other")
+    t.until(lambda: host.streams("tcp") == 2, 20, "2 ends on TCP")
+    t.equal(host.streams("direct"), 8, "ends that are direct")
 
 
 def works(t, host, server, client, apart=True):
@@ -340,12 +350,7 @@ def user_namespaces(t):
     host, (a, b) = boxes(t)
     server, client = pair(a, b, user=None, within=root_within(ALICE))
     works(t, host, server, client)
-    bob = b.peer(within=root_within(BOB))
-    bob.connect(server, "bob", n=1)
-    for _ in range(20):
-        bob.ping(server, "bob")
-    t.until(lambda: host.streams("tcp") == 2, 20, "2 ends on TCP")
-    t.equal(host.streams("direct"), 8, "ends that are direct")
+    stays_out(t, host, server, b.peer(within=root_within(BOB)))
 
 
 @case(timeout=90)
@@ -385,12 +390,7 @@ def control_groups_of_other_users(t):
     client = b.peer(user=BOB, within=groups.starting("/pod/b"))
     client.connect(server, n=4)
     works(t, host, server, client)
-    other = b.peer(user=BOB, within=groups.starting("/b"))
-    other.connect(server, "other", n=1)
-    for _ in range(20):
-        other.ping(server, "other")
-    t.until(lambda: host.streams("tcp") == 2, 20, "2 ends on TCP")
-    t.equal(host.streams("direct"), 8, "ends that are direct")
+    stays_out(t, host, server, b.peer(user=BOB, within=groups.starting("/b")))
 
 
 @case(timeout=90)
@@ -427,6 +427,7 @@ def a_program_that_uses_saved_segments(t):
         for preload in (False, True):
             server = a.run(["/usr/bin/python3", "-c", SAVED, port + preload, own], preload=preload,
                            env={"RSOCK_DAEMON": a.local}, name="saved", stdout="pipe")
+            t.equal(server.stdout.readline(), b"ready\n", "the server")
             client = b.run(["/usr/bin/python3", "-c", ECHOED, a.ip, port + preload],
                            preload=preload, env={"RSOCK_DAEMON": a.local}, name="echoed")
             t.wait(client)
