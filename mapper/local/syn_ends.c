@@ -6,21 +6,84 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <uthash.h>
 #include <utlist.h>
 
+/* In three lists, each by age. */
 struct rsk_syn_end {
 	struct rsk_rendezvous_table_end end;
 	struct rsk_syn syn;
 	bool asked;
 	uint64_t since_ns;
-	struct rsk_syn_end *prev, *next;
+	struct rsk_syn_end *prev, *next;		 /* of all */
+	struct rsk_syn_end *prev_of_user, *next_of_user; /* of its user */
+	struct rsk_syn_end *prev_of_port, *next_of_port; /* of its client port */
 };
+
+/* Exist as long as an end of theirs waits. */
+struct rsk_syn_user {
+	uint32_t uid;
+	size_t n;
+	struct rsk_syn_end *oldest;
+	UT_hash_handle hh;
+};
+
+struct rsk_syn_port {
+	uint16_t port;
+	struct rsk_syn_end *oldest;
+	UT_hash_handle hh;
+};
+
+static uint16_t client_port(const struct rsk_rendezvous_table_end *end)
+{
+	return end->connecting ? end->tuple.local_port : end->tuple.peer_port;
+}
+
+static struct rsk_syn_user *user_of(const struct rsk_syn_ends *s, uint32_t uid)
+{
+	struct rsk_syn_user *u;
+
+	HASH_FIND(hh, s->users, &uid, sizeof(uid), u);
+	return u;
+}
+
+static struct rsk_syn_port *port_of(const struct rsk_syn_ends *s, uint16_t port)
+{
+	struct rsk_syn_port *p;
+
+	HASH_FIND(hh, s->ports, &port, sizeof(port), p);
+	return p;
+}
+
+static void drop_empty_user(struct rsk_syn_ends *s, struct rsk_syn_user *u)
+{
+	if (!u || u->oldest)
+		return;
+	HASH_DEL(s->users, u); /* NOLINT(clang-analyzer-unix.Malloc): removed before */
+	free(u);
+}
+
+static void drop_empty_port(struct rsk_syn_ends *s, struct rsk_syn_port *p)
+{
+	if (!p || p->oldest)
+		return;
+	HASH_DEL(s->ports, p); /* NOLINT(clang-analyzer-unix.Malloc): removed before */
+	free(p);
+}
 
 static void drop(struct rsk_syn_ends *s, struct rsk_syn_end *e)
 {
+	struct rsk_syn_user *u = user_of(s, e->end.uid);
+	struct rsk_syn_port *p = port_of(s, client_port(&e->end));
+
 	DL_DELETE(s->oldest, e);
+	DL_DELETE2(u->oldest, e, prev_of_user, next_of_user);
+	DL_DELETE2(p->oldest, e, prev_of_port, next_of_port);
+	u->n--;
 	s->n--;
 	free(e);
+	drop_empty_user(s, u);
+	drop_empty_port(s, p);
 }
 
 static void expire(struct rsk_syn_ends *s, uint64_t now_ns)
@@ -29,61 +92,98 @@ static void expire(struct rsk_syn_ends *s, uint64_t now_ns)
 		drop(s, s->oldest);
 }
 
+/* The oldest that has this client port. */
+static struct rsk_syn_end *first_of_port(const struct rsk_syn_ends *s,
+					 const struct rsk_rendezvous_table_end *end)
+{
+	const struct rsk_syn_port *p = port_of(s, client_port(end));
+
+	return p ? p->oldest : NULL;
+}
+
 /* An end that looks again. Returns whether it was asked before. */
 static bool forget(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_end *end)
 {
 	struct rsk_syn_end *e, *next;
 	bool asked = false;
 
-	DL_FOREACH_SAFE(s->oldest, e, next)
-		if (e->end.process == end->process && e->end.cookie == end->cookie) {
-			asked |= e->asked;
-			drop(s, e);
-		}
+	for (e = first_of_port(s, end); e; e = next) {
+		next = e->next_of_port;
+		if (e->end.process != end->process || e->end.cookie != end->cookie)
+			continue;
+		asked |= e->asked;
+		drop(s, e);
+	}
 	return asked;
 }
 
-static uint16_t client_port(const struct rsk_rendezvous_table_end *end)
+/* Of one user and side, with that client port: those that have named a segment, or have not. */
+static bool is_alike(const struct rsk_syn_end *e, const struct rsk_syn_end *what)
 {
-	return end->connecting ? end->tuple.local_port : end->tuple.peer_port;
+	return e->end.uid == what->end.uid && e->end.connecting == what->end.connecting &&
+	       !e->syn.n == !what->syn.n;
 }
 
 /* Makes room for one more of its user. */
 static void make_room(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
 {
-	struct rsk_syn_end *e, *oldest = NULL, *oldest_of_port = NULL;
-	size_t n = 0, of_port = 0;
+	const size_t most = what->syn.n ? RSK_SYN_ENDS_MOST_OF_PORT : RSK_SYN_ENDS_UNNAMED_OF_PORT;
+	struct rsk_syn_user *u = user_of(s, what->end.uid);
+	struct rsk_syn_end *e, *oldest_of_port = NULL;
+	size_t of_port = 0;
 
-	DL_FOREACH(s->oldest, e) {
-		if (e->end.uid != what->end.uid)
-			continue;
-		if (!oldest)
-			oldest = e;
-		n++;
-		if (!e->syn.n || e->end.connecting != what->end.connecting ||
-		    client_port(&e->end) != client_port(&what->end))
+	for (e = first_of_port(s, &what->end); e; e = e->next_of_port) {
+		if (!is_alike(e, what))
 			continue;
 		if (!oldest_of_port)
 			oldest_of_port = e;
 		of_port++;
 	}
-	if (what->syn.n && of_port >= RSK_SYN_ENDS_MOST_OF_PORT)
+	if (of_port >= most)
 		drop(s, oldest_of_port);
-	else if (n >= RSK_SYN_ENDS_MOST_OF_ONE)
-		drop(s, oldest);
+	else if (u && u->n >= RSK_SYN_ENDS_MOST_OF_ONE)
+		drop(s, u->oldest);
 	else if (s->n >= RSK_SYN_ENDS_MOST)
 		drop(s, s->oldest);
 }
 
+static struct rsk_syn_user *user_new(struct rsk_syn_ends *s, uint32_t uid)
+{
+	struct rsk_syn_user *u = user_of(s, uid);
+
+	if (u)
+		return u;
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	HASH_ADD(hh, s->users, uid, sizeof(uid), u);
+	return u;
+}
+
+static struct rsk_syn_port *port_new(struct rsk_syn_ends *s, uint16_t port)
+{
+	struct rsk_syn_port *p = port_of(s, port);
+
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->port = port;
+	HASH_ADD(hh, s->ports, port, sizeof(port), p);
+	return p;
+}
+
 /*
  * Whether the two may be the ends of one connection, in two network namespaces or in one (the
- * containers of a pod). The connecting end's port is left alone by all translation but one that has
- * to choose another, which is not looked for.
+ * containers of a pod). The connecting end's port, which is the same at both here, is left alone by
+ * all translation but one that has to choose another, which is not looked for.
  */
 static bool may_belong(const struct rsk_syn_end *e, const struct rsk_rendezvous_table_end *end)
 {
 	return e->end.connecting != end->connecting && e->end.process != end->process &&
-	       e->end.tuple.family == end->tuple.family && client_port(&e->end) == client_port(end);
+	       e->end.tuple.family == end->tuple.family;
 }
 
 /*
@@ -112,13 +212,24 @@ static bool is_translated(const struct rsk_syn_ends_calls *calls, const struct r
 static int wait_for(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
 {
 	struct rsk_syn_end *e;
+	struct rsk_syn_user *u;
+	struct rsk_syn_port *p;
 
 	make_room(s, what);
 	e = malloc(sizeof(*e));
-	if (!e)
+	u = user_new(s, what->end.uid);
+	p = port_new(s, client_port(&what->end));
+	if (!e || !u || !p) {
+		free(e);
+		drop_empty_user(s, u);
+		drop_empty_port(s, p);
 		return -ENOMEM;
+	}
 	*e = *what;
 	DL_APPEND(s->oldest, e);
+	DL_APPEND2(u->oldest, e, prev_of_user, next_of_user);
+	DL_APPEND2(p->oldest, e, prev_of_port, next_of_port);
+	u->n++;
 	s->n++;
 	return 0;
 }
@@ -139,7 +250,7 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 	if (end->connecting && !ours.asked)
 		ours.syn.n = 0;
 	syn = &ours.syn;
-	DL_FOREACH(s->oldest, e) {
+	for (e = first_of_port(s, end); e; e = e->next_of_port) {
 		bool shares;
 
 		if (!may_belong(e, end))
@@ -178,13 +289,16 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 	return rc == 0 && strange ? -EPERM : rc;
 }
 
-void rsk_syn_ends_gone(struct rsk_syn_ends *s, uint32_t process)
+void rsk_syn_ends_gone(struct rsk_syn_ends *s, uint32_t process, uint32_t uid)
 {
+	const struct rsk_syn_user *u = user_of(s, uid);
 	struct rsk_syn_end *e, *next;
 
-	DL_FOREACH_SAFE(s->oldest, e, next)
+	for (e = u ? u->oldest : NULL; e; e = next) {
+		next = e->next_of_user;
 		if (e->end.process == process)
 			drop(s, e);
+	}
 }
 
 void rsk_syn_ends_fini(struct rsk_syn_ends *s)

@@ -17,13 +17,19 @@
 #define RSK_SYN_ENDS_MOST_OF_ONE 1024u
 /* That have named a segment, of one user, side and client port: each may be a guess. */
 #define RSK_SYN_ENDS_MOST_OF_PORT 4u
+/* The same, of ends that have named none: whoever looks there passes them all. */
+#define RSK_SYN_ENDS_UNNAMED_OF_PORT 32u
 #define RSK_SYN_ENDS_WAIT_NS RSK_RENDEZVOUS_TABLE_WAIT_NS
 
 struct rsk_syn_end;
+struct rsk_syn_user;
+struct rsk_syn_port;
 
 /* All zero initially. Owns what it points to. */
 struct rsk_syn_ends {
 	struct rsk_syn_end *oldest; /* list by age */
+	struct rsk_syn_user *users; /* by uid */
+	struct rsk_syn_port *ports; /* by client port */
 	size_t n;
 };
 
@@ -59,8 +65,8 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 		      const struct rsk_syn_ends_calls *calls,
 		      struct rsk_rendezvous_table_end *other);
 
-/* The process has ended. */
-void rsk_syn_ends_gone(struct rsk_syn_ends *s, uint32_t process);
+/* The process, of that user, has ended. */
+void rsk_syn_ends_gone(struct rsk_syn_ends *s, uint32_t process, uint32_t uid);
 void rsk_syn_ends_fini(struct rsk_syn_ends *s);
 
 #endif

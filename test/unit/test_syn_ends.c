@@ -91,7 +91,7 @@ static void have_asked(struct rsk_syn_ends *s, const struct rsk_rendezvous_table
 	a.tuple.peer_port = e->tuple.local_port;
 	look_with(s, &a, (struct rsk_syn){ .seq = 1, .n = 1 }, 0, &found);
 	look_with(s, e, (struct rsk_syn){ 0 }, 0, &found);
-	rsk_syn_ends_gone(s, 999);
+	rsk_syn_ends_gone(s, 999, a.uid);
 }
 
 /* All with one sequence number. */
@@ -191,7 +191,7 @@ Test(syn_ends, two_that_fit_are_none)
 	cr_assert_eq(look(&s, &c, 1000, 4, 0, &found), 0);
 	cr_assert_eq(s.n, 3);
 	/* One of them ends; the connecting end, which was asked, asks again. */
-	rsk_syn_ends_gone(&s, 2);
+	rsk_syn_ends_gone(&s, 2, b.uid);
 	cr_assert_eq(s.n, 2);
 	cr_assert_eq(look(&s, &c, 1000, 4, 0, &found), 1);
 	cr_assert_eq(found, 1);
@@ -236,7 +236,7 @@ Test(syn_ends, who_is_asked)
 	cr_assert_eq(times_asked, 1, "once is enough");
 	cr_assert_eq(look(&s, &c, 1000, 1, 0, &found), RSK_SYN_ENDS_FOUND);
 	cr_assert_eq(wrong, 1, "with the other one it does not agree");
-	rsk_syn_ends_gone(&s, 4);
+	rsk_syn_ends_gone(&s, 4, b.uid);
 	/* Now the accepting end is there first. */
 	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), 0);
 	cr_assert_eq(look(&s, &c, 0, 0, 0, &found), RSK_SYN_ENDS_ASKED);
@@ -268,12 +268,12 @@ Test(syn_ends, nobody_plants_guesses)
 	struct rsk_syn_ends s = { 0 };
 	uint32_t found;
 
-	for (uint32_t i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < RSK_SYN_ENDS_UNNAMED_OF_PORT; i++) {
 		c.cookie = 100 + i;
 		cr_assert_eq(look(&s, &c, 4 * i, 4, 0, &found), 0);
 	}
-	cr_assert_eq(look(&s, &a, 200, 1, 0, &found), 0);
-	cr_assert_eq(times_asked, 100, "each of them is asked now");
+	cr_assert_eq(look(&s, &a, 50, 1, 0, &found), 0);
+	cr_assert_eq(times_asked, RSK_SYN_ENDS_UNNAMED_OF_PORT, "each of them is asked now");
 	cr_assert_eq(wrong, 0);
 	rsk_syn_ends_fini(&s);
 }
@@ -376,7 +376,7 @@ Test(syn_ends, the_kernel_is_asked_seldom)
 
 	c.tuple.local[0] = c.tuple.peer[0] = 1; /* no address is the same */
 	a.tuple.local[0] = a.tuple.peer[0] = 2;
-	for (uint32_t i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 10; i++) {
 		c.cookie = 100 + i;
 		cr_assert_eq(look(&s, &c, 1000, 0, 0, &found), 0);
 	}
@@ -410,11 +410,56 @@ Test(syn_ends, a_user_pushes_out_its_own)
 	cr_assert_eq(look(&s, &a, 7, 1, 0, &found), 0);
 	for (uint32_t i = 0; i < RSK_SYN_ENDS_MOST_OF_ONE + 50; i++) {
 		e.cookie = 100 + i;
-		cr_assert_eq(look(&s, &e, 0, 0, 0, &found), RSK_SYN_ENDS_ASKED);
+		e.tuple.local_port = (uint16_t)(4000 + i);
+		cr_assert_eq(look(&s, &e, 0, 0, 0, &found), i ? 0 : RSK_SYN_ENDS_ASKED);
 	}
 	cr_assert_eq(s.n, RSK_SYN_ENDS_MOST_OF_ONE + 1);
 	have_asked(&s, &c);
 	cr_assert_eq(look(&s, &c, 5, 4, 0, &found), 1, "another user's is there");
 	cr_assert_eq(found, 1);
+	rsk_syn_ends_fini(&s);
+}
+
+/* Each user's are looked through by others who have that port. */
+Test(syn_ends, few_unnamed_of_one_port)
+{
+	struct rsk_rendezvous_table_end a = end_of(1, false), e = end_of(2, true),
+					c = end_of(3, true);
+	struct rsk_syn_ends s = { 0 };
+	uint32_t found;
+
+	cr_assert_eq(look(&s, &c, 0, 0, 0, &found), 0);
+	for (uint32_t i = 0; i < 3 * RSK_SYN_ENDS_UNNAMED_OF_PORT; i++) {
+		e.cookie = 100 + i;
+		cr_assert_eq(look(&s, &e, 0, 0, 0, &found), 0);
+	}
+	cr_assert_eq(s.n, RSK_SYN_ENDS_UNNAMED_OF_PORT + 1, "its own oldest have been pushed out");
+	cr_assert_eq(look(&s, &a, 7, 1, 0, &found), 0);
+	cr_assert_eq(times_asked, RSK_SYN_ENDS_UNNAMED_OF_PORT + 1);
+	cr_assert_eq(look(&s, &c, 7, 1, 0, &found), RSK_SYN_ENDS_FOUND);
+	rsk_syn_ends_fini(&s);
+}
+
+/* One process's are dropped with it, of all its ports, and no other's. */
+Test(syn_ends, a_process_that_has_gone)
+{
+	struct rsk_rendezvous_table_end e = end_of(1, true);
+	struct rsk_syn_ends s = { 0 };
+	uint32_t found;
+
+	for (uint32_t i = 0; i < 30; i++) {
+		e.process = 1 + i % 3;
+		e.uid = i % 3 ? 1 : 2;
+		e.cookie = 100 + i;
+		e.tuple.local_port = (uint16_t)(4000 + i % 7);
+		cr_assert_eq(look(&s, &e, 0, 0, 0, &found), 0);
+	}
+	rsk_syn_ends_gone(&s, 2, 1);
+	cr_assert_eq(s.n, 20);
+	rsk_syn_ends_gone(&s, 2, 1);
+	cr_assert_eq(s.n, 20);
+	rsk_syn_ends_gone(&s, 3, 1);
+	rsk_syn_ends_gone(&s, 1, 2);
+	cr_assert(!s.n && !s.users && !s.ports && !s.oldest);
 	rsk_syn_ends_fini(&s);
 }

@@ -53,7 +53,7 @@ static void bye(struct rsk_local *l, struct rsk_local_process *p)
 {
 	rsk_local_lookup_over(p);
 	rsk_rendezvous_table_gone(&l->rendezvous, p->number);
-	rsk_syn_ends_gone(&l->syn_ends, p->number);
+	rsk_syn_ends_gone(&l->syn_ends, p->number, p->uid);
 	l->elsewhere -= p->elsewhere;
 	rsk_local_rails_gone(l, p);
 	rsk_port_tables_gone(&l->port_tables, p);
