@@ -40,7 +40,7 @@ def rsockd(stage):
         (stage.dir / folder).mkdir()
     (stage.dir / "rsockd.conf").write_text(json.dumps({
         "local": str(local), "control": str(stage.dir / "control.sock"),
-        "state": str(stage.dir / "state"), "between-namespaces": "yes"}))
+        "state": str(stage.dir / "state"), "vouch": [{"users": ["root"]}]}))
     with open(log, "wb") as out:
         p = stage.spawn(HOST, [BUILD / "bin" / "rsockd", "-c", stage.dir / "rsockd.conf"], False,
                         None, out)

@@ -252,7 +252,7 @@ int rsk_conf_build_daemon(struct rsk_conf_build *b)
 	d->client = (struct rsk_pm_client_config)RSK_PM_CLIENT_DEFAULT;
 	d->watch_devices = raw->watch_devices ? raw->watch_devices - 1 : RSK_CONF_WATCH_YES;
 	b->c->use_soft = raw->use_soft;
-	d->between_namespaces = raw->between_namespaces == RSK_RAW_YES;
+	d->between_namespaces = raw->between_namespaces != RSK_RAW_NO;
 	d->discover = raw->discover != RSK_RAW_NO && !raw->n_rnics;
 	/* The dynamic ports of RFC 6335. */
 	d->rdma_ports = (struct rsk_conf_range){ 49152, 65535 };

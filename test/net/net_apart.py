@@ -19,6 +19,7 @@ PORT, PUBLISHED = 7000, 8080
 OTHER = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "sh", "-c",
          'mount -t tmpfs shm /dev/shm && exec "$@"', "sh"]  # network: each box's own
 IPV6 = {"at": "::", "family": socket.AF_INET6}
+ROOTS = [{"users": ["root"]}]  # without user namespaces, that of a container is none of its own
 SO_TIMESTAMPING, TX_SCHED, MSG_ERRQUEUE = 37, 1 << 8, 0x2000
 
 
@@ -139,7 +140,7 @@ class Box(Host):
 
 def boxes(t, n=2, **config):
     """The host with rsockd, and so many boxes."""
-    host = host_with(t, **{"between-namespaces": "yes", **config})
+    host = host_with(t, **config)
     subprocess.run(["ip", "netns", "exec", host.ns, "sh", "-c",
                     "echo 1 >/proc/sys/net/ipv4/ip_forward; "
                     "echo 1 >/proc/sys/net/ipv6/conf/all/forwarding"], check=True)
@@ -201,19 +202,13 @@ def two_boxes(t):
     works(t, host, *pair(a, b))
 
 
-@case(timeout=90)
-def not_by_default(t):
-    """Nor does a listener keep anything."""
-    host, (a, b) = boxes(t, **{"between-namespaces": "no"})
-    server, client = pair(a, b)
-    stays_tcp(t, host, client, server, 8)
-    t.equal(host.figure("local_apart_total"), 0, "found by their first segments")
-    host.write_config(user="nobody", **{"between-namespaces": "yes"})
-    host.post("/v1/reload", {})
+def until_found(t, host, server, client):
+    """After a change: programs look at rsockd's file once a second, when they have a new
+    connection.
+    """
     later = iter(range(100))
 
     def found():
-        """Programs look at the file once a second, when they have a new connection."""
         group = f"later{next(later)}"
         client.connect(server, group, n=1)
         time.sleep(1.2)
@@ -223,9 +218,43 @@ def not_by_default(t):
 
 
 @case(timeout=90)
+def switched_off(t):
+    """Nor does a listener keep anything."""
+    host, (a, b) = boxes(t, **{"between-namespaces": "no"})
+    server, client = pair(a, b)
+    stays_tcp(t, host, client, server, 8)
+    t.equal(host.figure("local_apart_total"), 0, "found by their first segments")
+    host.write_config(user="nobody", **{"between-namespaces": "yes"})
+    host.post("/v1/reload", {})
+    until_found(t, host, server, client)
+
+
+@case(timeout=90)
+def roots_are_not_one_user(t):
+    """Without user namespaces each container's root is user 0 outside, and so is the host's."""
+    host, (a, b) = boxes(t)
+    server, client = pair(a, b, user=None)
+    stays_tcp(t, host, client, server, 8)
+    near = host.peer()
+    near.connect(server, "near", n=1)
+    for _ in range(20):
+        near.ping(server, "near")
+
+    def refused():
+        client.ping(server)  # which may still have to show its first segment
+        return host.streams("tcp", "other-user") >= 8
+    t.until(refused, 20, "the ends to know the reason")
+    t.equal(host.streams("direct"), 0, "ends that are direct")
+    t.equal(host.figure("local_apart_total"), 0, "found by their first segments")
+    host.write_config(user="nobody", vouch=ROOTS)
+    host.post("/v1/reload", {})
+    until_found(t, host, server, client)
+
+
+@case(timeout=90)
 def in_other_namespaces_too(t):
     """Their own mounts, host name, processes and shared memory."""
-    host, (a, b) = boxes(t)
+    host, (a, b) = boxes(t, vouch=ROOTS)
     works(t, host, *pair(a, b, user=None, within=OTHER))
 
 
@@ -254,14 +283,20 @@ def within_one_box(t):
 @case(timeout=90)
 def a_sidecar(t):
     """One network namespace, which is not rsockd's, and nothing else in common."""
-    host, (a,) = boxes(t, 1)
+    host, (a,) = boxes(t, 1, vouch=ROOTS)
     works(t, host, *pair(a, a, user=None, within=OTHER, to="127.0.0.1"))
+
+
+@case(timeout=90)
+def a_sidecar_by_ipv6(t):
+    host, (a,) = boxes(t, 1, vouch=ROOTS)
+    works(t, host, *pair(a, a, user=None, within=OTHER, to="::1", listen=IPV6))
 
 
 @case(timeout=90)
 def a_sidecar_to_which_is_redirected(t):
     """What the client connects to, a rule of their namespace sends to the sidecar."""
-    host, (a,) = boxes(t, 1)
+    host, (a,) = boxes(t, 1, vouch=ROOTS)
     nft(a, f"out ip daddr 10.96.0.1 tcp dport {PUBLISHED} redirect to :{PORT}")
     works(t, host, *pair(a, a, user=None, within=OTHER, port=PUBLISHED, to="10.96.0.1"))
 
@@ -393,18 +428,15 @@ def control_groups_of_other_users(t):
     stays_out(t, host, server, b.peer(user=BOB, within=groups.starting("/b")))
 
 
-@case(timeout=90)
-def a_server_that_is_killed(t):
-    """As between two boxes by kernel TCP: with all read, and with bytes that the server has not
-    read.
-    """
+def killed(t, **how):
+    """Of the server: each in two boxes, with all read, and with bytes that it has not read."""
     host, (a, b) = boxes(t)
     shown = {False: [], True: []}
     for number, (preload, unread) in enumerate([(False, 0), (True, 0), (False, 1000),
                                                 (True, 1000)]):
-        server = a.peer(user=ALICE, preload=preload).listen(PORT + number)
+        server = a.peer(user=ALICE, preload=preload).listen(PORT + number, **how)
         client = b.peer(user=ALICE, preload=preload)
-        client.connect(server)
+        client.connect(server, to=a.ip6 if how else None)
         if preload:
             until_direct(t, host, client, server, 2)
         server.do("send", group="s", size=50_000)
@@ -419,9 +451,19 @@ def a_server_that_is_killed(t):
 
 
 @case(timeout=90)
+def a_server_that_is_killed(t):
+    killed(t)
+
+
+@case(timeout=90)
+def a_server_that_is_killed_by_ipv6(t):
+    killed(t, **IPV6)
+
+
+@case(timeout=90)
 def a_program_that_uses_saved_segments(t):
     """What the library has the kernel keep, no program sees; one that asks for it has it."""
-    _host, (a, b) = boxes(t)
+    _host, (a, b) = boxes(t, vouch=ROOTS)
     for port, own in ((7101, "none"), (7103, "own")):
         seen = []
         for preload in (False, True):
@@ -441,7 +483,7 @@ def who_polls_sees_nothing_of_it(t):
     """The connecting end finds out its first segment by way of the socket's error queue. Threads
     that poll the socket meanwhile see no POLLERR, and without such threads it is found out.
     """
-    host, (a, b) = boxes(t)
+    host, (a, b) = boxes(t, vouch=ROOTS)
     server = a.run(["/usr/bin/python3", "-c", ECHO, 7200], preload=True,
                    env={"RSOCK_DAEMON": a.local}, name="echo")
     found = []
@@ -462,9 +504,12 @@ def who_polls_sees_nothing_of_it(t):
 class Claims:
     """A process in a box that claims ends to rsockd."""
 
-    def __init__(self, box, uid=ALICE):
+    def __init__(self, box, uid=ALICE, ipv6=False):
         self.client = local.Client(box.local, uid)
         self.cookie = 1 << 40
+        self.family = socket.AF_INET6 if ipv6 else socket.AF_INET
+        self.ends = [socket.inet_pton(self.family, address) for address in
+                     (("fd66:9::2", "fd66:1::2") if ipv6 else ("10.66.9.2", "10.66.1.2"))]
 
     def claim(self, connecting, syn, ports, again=False):
         """syn: sequence number, mark, and how many marks; None: it was not asked for it. again: of
@@ -472,11 +517,11 @@ class Claims:
         """
         self.cookie += not again
         seq, mark, n = syn or (0, 0, 0)
-        near, far = map(socket.inet_aton, ("10.66.9.2", "10.66.1.2"))
+        near, far = self.ends
         self.client.say(
             local.LOOKUP, netns=12345, local=near if connecting else far,
             peer=far if connecting else near, local_port=ports[0], peer_port=ports[1],
-            family=socket.AF_INET, cookie=self.cookie, fd=5,
+            family=self.family, cookie=self.cookie, fd=5,
             link=seq & 0xFFFFFFFF | (mark & 0xFFFF) << 32 | n << 48,
             flags=(local.BY_SYN if syn else 0) | (local.CONNECTING if connecting else 0))
 
@@ -497,12 +542,14 @@ class Claims:
 
 
 def first_segment(connection):
-    """Of a connecting socket of IPv4 that has sent nothing yet, not even acknowledged anything: by
-    the packet of its first byte, as the library finds it.
+    """Of a connecting socket that has sent nothing yet, not even acknowledged anything: by the
+    packet of its first byte, as the library finds it.
     """
     connection.sendmsg([struct.pack("<I", 8)], [(socket.SOL_SOCKET, SO_TIMESTAMPING,
                                                  struct.pack("I", TX_SCHED))])
     packet = connection.recvmsg(2048, 512, MSG_ERRQUEUE)[0][14:]  # behind Ethernet's header
+    if connection.family == socket.AF_INET6:
+        return (struct.unpack(">I", packet[44:48])[0] - 1, struct.unpack(">H", packet[2:4])[0])
     header = packet[(packet[0] & 15) * 4:]
     # One segment before it has acknowledged the connection.
     return (struct.unpack(">I", header[4:8])[0] - 1, struct.unpack(">H", packet[4:6])[0] - 2)
@@ -517,22 +564,21 @@ def answered(t, server, near, begun=False):
     server.hear()
 
 
-@case(timeout=90)
-def guesses(t):
+def guess(t, ipv6=False):
     """An end waits for its other end, whose program has no library. Others claim to be that: with
     the right segment and other ports, as another user, with its port and other segments. Who has
     guessed often is not believed any more; later he is, and the right segment would do.
     """
     host, (a,) = boxes(t, 1)
-    server = a.peer(user=ALICE).listen(PORT)
+    server = a.peer(user=ALICE).listen(PORT, **(IPV6 if ipv6 else {}))
     with host.inside():
         server.tell("accept", of=f"l{PORT}", group="s", n=1)
-        near = socket.create_connection((a.ip, PORT))
+        near = socket.create_connection((a.ip6 if ipv6 else a.ip, PORT))
     server.hear()
     seq, mark = first_segment(near)
     answered(t, server, near, begun=True)
     port = near.getsockname()[1]
-    mallory, alice, weak = Claims(a, MALLORY), Claims(a), Claims(a)
+    mallory, alice, weak = (Claims(a, uid, ipv6) for uid in (MALLORY, ALICE, ALICE))
     weak.claim(True, None, (port + 1, PORT))
     t.equal(weak.heard()["flags"], 0, "an end of another port is not asked")
     alice.claim(True, (seq, mark, 1), (port + 1, PORT))
@@ -562,14 +608,33 @@ def guesses(t):
 
 
 @case(timeout=90)
-def claims_without_end(t):
+def guesses(t):
+    guess(t)
+
+
+@case(timeout=90)
+def guesses_by_ipv6(t):
+    guess(t, ipv6=True)
+
+
+def claim_without_end(t, ipv6=False):
     """Of another user; the streams of this one are brought together."""
     host, (a, b) = boxes(t)
-    mallory = [Claims(a, MALLORY) for _ in range(4)]
+    mallory = [Claims(a, MALLORY, ipv6) for _ in range(4)]
     for k in range(400):
         for one in mallory:
             one.claim(bool(k & 1), (k * 7919, k, 1), (1024 + k, PORT))
-    works(t, host, *pair(a, b))
+    works(t, host, *(pair(a, b, to=a.ip6, listen=IPV6) if ipv6 else pair(a, b)))
+
+
+@case(timeout=90)
+def claims_without_end(t):
+    claim_without_end(t)
+
+
+@case(timeout=90)
+def claims_without_end_by_ipv6(t):
+    claim_without_end(t, ipv6=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import os
 import sys
 
 from lib.harness import case, main
-from net_apart import PORT, PUBLISHED, connect, stays_out
+from net_apart import PORT, PUBLISHED, ROOTS, connect, stays_out
 from net_local import ALICE, host_with, told, until_direct
 from netlab import HERE, Host
 
@@ -104,8 +104,7 @@ class Container(Host):
 
 def engine(t, user=None, **config):
     os.makedirs(t.path("run"))
-    host = host_with(t, **{"local": t.path("run", "local.sock"), "between-namespaces": "yes",
-                           **config})
+    host = host_with(t, **{"local": t.path("run", "local.sock"), "vouch": ROOTS, **config})
     host.local = host.config["local"]
     return host, Engine(host, user)
 

@@ -56,6 +56,20 @@ def preloads(document):
             for container in document["spec"]["containers"]]
 
 
+def kind_of(document):
+    return document.get("kind") or ("compose" if "services" in document else "rsockd.conf")
+
+
+def node_volumes(node):
+    """What the DaemonSet mounts of the node; its containers see the node's network and processes.
+    """
+    spec = node["spec"]["template"]["spec"]
+    assert spec["hostNetwork"] and spec["hostPID"]
+    volumes = {volume["name"]: volume.get("hostPath", {}).get("path") for volume in spec["volumes"]}
+    return [volumes[mount["name"]] for container in spec["initContainers"] + spec["containers"]
+            for mount in container["volumeMounts"]]
+
+
 @case(60)
 def containers(t):
     """The examples for containers mount what the library looks for."""
@@ -63,13 +77,22 @@ def containers(t):
         path = re.search(r'#define RSK_LOCAL_PATH "(.*)"', file.read())[1]
     with open(f"{ROOT}/docs/containers.md", encoding="utf-8") as file:
         examples = re.findall(r"```yaml\n(.*?)```", file.read(), re.S)
-    t.equal(len(examples), 2, "examples")
-    for text in examples:
-        document = yaml.safe_load(text)
+    documents = [document for text in examples for document in yaml.safe_load_all(text)]
+    t.equal([kind_of(document) for document in documents],
+            ["rsockd.conf", "compose", "DaemonSet", "ConfigMap", "Pod"], "examples")
+    settings, compose, node, config, pod = documents
+    for document in compose, pod:
         for mounted, preload in zip(mounts(document), preloads(document), strict=True):
             t.equal(mounted[os.path.dirname(path)], os.path.dirname(path), "the socket's directory")
             t.check(os.path.basename(mounted[preload]) == "librsock.so",
                     f"what is preloaded: {mounted}")
+    t.check(all(volume in node_volumes(node) for volume in
+                (os.path.dirname(path), os.path.dirname(mounts(pod)[0][preloads(pod)[0]]))),
+            f"the node's directories: {node_volumes(node)}")
+    for number, text in enumerate([yaml.dump(settings), config["data"]["rsockd.conf"]]):
+        with open(t.path(f"{number}.conf"), "w", encoding="utf-8") as file:
+            file.write(text)
+        t.run([t.tool, "policy", "check", file.name], preload=False)
 
 
 @case(60)

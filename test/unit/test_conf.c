@@ -205,7 +205,7 @@ Test(conf, nothing_given)
 	cr_assert(rsk_conf_validate(c));
 	cr_assert_str_eq(c->daemon.control, "/run/rsockd/control.sock");
 	cr_assert_str_eq(c->daemon.local, "/run/rsock/local.sock");
-	cr_assert(!c->daemon.between_namespaces);
+	cr_assert(c->daemon.between_namespaces);
 	cr_assert_str_eq(c->daemon.state, "/var/lib/rsockd");
 	cr_assert(!c->daemon.user && !c->daemon.metrics.port && !c->daemon.central.port);
 	cr_assert(c->daemon.n_listen == 2 && c->daemon.listen[0].port == 3935);

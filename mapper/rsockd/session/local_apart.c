@@ -58,7 +58,7 @@ static void differ(void *ctx, const struct rsk_rendezvous_table_end *one,
 static bool may(const void *ctx, const struct rsk_rendezvous_table_end *one,
 		const struct rsk_rendezvous_table_end *other)
 {
-	return rsk_local_may_introduce(ctx, one, other);
+	return rsk_local_may_introduce(ctx, one, other, true);
 }
 
 /* To such an address the kernel sends from that address. */

@@ -177,11 +177,15 @@ struct rsk_local_party {
 struct rsk_local_party rsk_local_party(const struct rsk_local_process *p);
 /* Reads the control group of a process that has just connected. */
 void rsk_local_vouch_learn(struct rsk_local_process *p);
-/* Whether the operator allows it, for that service port; the same for two ends that wait. */
+/*
+ * Whether they are of one user, or the operator allows it, for that service port; the same for two
+ * ends that wait. @apart: in two network namespaces, or known by the first segment alone: that both
+ * are root is not enough then.
+ */
 bool rsk_local_may_rendezvous(const struct rsk_local *l, const struct rsk_local_party *one,
 			      const struct rsk_local_party *other, uint16_t service);
 bool rsk_local_may_introduce(const struct rsk_local *l, const struct rsk_rendezvous_table_end *one,
-			     const struct rsk_rendezvous_table_end *other);
+			     const struct rsk_rendezvous_table_end *other, bool apart);
 
 /* local_rendezvous.c: whether both were told. */
 bool rsk_local_introduce(struct rsk_local *l, const struct rsk_rendezvous_table_end *a,

@@ -129,7 +129,7 @@ static void lookup_here(struct rsk_local *l, struct rsk_local_process *p,
 	 */
 	if (other.cookie != theirs->cookie) {
 		rsk_rendezvous_table_lookup(&l->rendezvous, end, rsk_clock_ns(), &other);
-	} else if (rsk_local_may_introduce(l, end, &other)) {
+	} else if (rsk_local_may_introduce(l, end, &other, false)) {
 		introduce(l, end, &other);
 	} else {
 		refuse(l, end);

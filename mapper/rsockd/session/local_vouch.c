@@ -46,13 +46,11 @@ static bool names_port(const struct rsk_conf_vouch *v, uint16_t service)
 }
 
 /* Streams of two users pass through memory that both can write; so the operator has to allow it. */
-bool rsk_local_may_rendezvous(const struct rsk_local *l, const struct rsk_local_party *one,
-			      const struct rsk_local_party *other, uint16_t service)
+static bool is_allowed(const struct rsk_local *l, const struct rsk_local_party *one,
+		       const struct rsk_local_party *other, uint16_t service)
 {
 	const struct rsk_conf_daemon *settings = l->settings;
 
-	if (rsk_user_same(one->uid, other->uid))
-		return true;
 	for (size_t i = 0; i < settings->n_vouch; i++) {
 		const struct rsk_conf_vouch *v = &settings->vouch[i];
 
@@ -63,8 +61,25 @@ bool rsk_local_may_rendezvous(const struct rsk_local *l, const struct rsk_local_
 	return false;
 }
 
+bool rsk_local_may_rendezvous(const struct rsk_local *l, const struct rsk_local_party *one,
+			      const struct rsk_local_party *other, uint16_t service)
+{
+	return rsk_user_same(one->uid, other->uid) || is_allowed(l, one, other, service);
+}
+
+/*
+ * Root of a container without a user namespace is user 0 outside, too, but may do less than the
+ * host's root, and nothing to the next container's: that is not one user.
+ */
+static bool may_apart(const struct rsk_local *l, const struct rsk_local_party *one,
+		      const struct rsk_local_party *other, uint16_t service)
+{
+	return (one->uid != 0 && rsk_user_same(one->uid, other->uid)) ||
+	       is_allowed(l, one, other, service);
+}
+
 bool rsk_local_may_introduce(const struct rsk_local *l, const struct rsk_rendezvous_table_end *one,
-			     const struct rsk_rendezvous_table_end *other)
+			     const struct rsk_rendezvous_table_end *other, bool apart)
 {
 	const struct rsk_rendezvous_table_end *accepting = one->connecting ? other : one;
 	const struct rsk_local_process *p = rsk_local_process(l, one->process),
@@ -75,7 +90,8 @@ bool rsk_local_may_introduce(const struct rsk_local *l, const struct rsk_rendezv
 		return false;
 	a = rsk_local_party(p);
 	b = rsk_local_party(q);
-	return rsk_local_may_rendezvous(l, &a, &b, accepting->tuple.local_port);
+	return (apart ? may_apart : rsk_local_may_rendezvous)(l, &a, &b,
+							      accepting->tuple.local_port);
 }
 
 struct rsk_local_party rsk_local_party(const struct rsk_local_process *p)
