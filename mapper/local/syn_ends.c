@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
 #include <utlist.h>
+
+#include "pm_hash.h"
 
 /* In three lists, each by age. */
 struct rsk_syn_end {

@@ -80,26 +80,35 @@ static void learned(struct rsk_stream *s, const struct rsk_syn *syn)
 	rsk_pairing_give();
 }
 
-static ssize_t show(struct rsk_stream *s, int fd, const struct iovec *iov, int iovcnt, int flags)
+/* One try. The reading lock. */
+static ssize_t try(struct rsk_stream *s, int fd, const struct iovec *iov, int iovcnt, int flags,
+		   struct rsk_syn *syn)
 {
 	uint8_t asked = atomic_load(&s->syn.asked), then = RSK_SYN_NOT_ASKED;
-	struct rsk_syn syn = { 0 };
 	ssize_t n = -RSK_EKERNEL;
 	bool late = false;
 
-	/* One thread tries. */
-	if ((asked != RSK_SYN_ASKED && asked != RSK_SYN_LATE) || !rsk_stream_sole_process(s) ||
-	    !atomic_compare_exchange_strong(&s->syn.asked, &asked, RSK_SYN_BUSY))
+	if (asked == RSK_SYN_ASKED)
+		n = rsk_syn_send(s, fd, iov, iovcnt, flags, syn, &late);
+	else if (asked == RSK_SYN_LATE)
+		rsk_syn_take_late(s, fd);
+	if (!syn->n && ++s->syn.shows < SHOWS_MOST)
+		then = late ? RSK_SYN_LATE : atomic_load(&s->syn.asked);
+	atomic_store(&s->syn.asked, then);
+	return n;
+}
+
+static ssize_t show(struct rsk_stream *s, int fd, const struct iovec *iov, int iovcnt, int flags)
+{
+	struct rsk_syn syn = { 0 };
+	ssize_t n;
+
+	if (!rsk_stream_sole_process(s) || !rsk_syn_reading_try())
 		return -RSK_EKERNEL;
-	if (asked == RSK_SYN_LATE)
-		late = !rsk_syn_take_late(fd);
-	else
-		n = rsk_syn_send(s, fd, iov, iovcnt, flags, &syn, &late);
+	n = try(s, fd, iov, iovcnt, flags, &syn);
+	rsk_syn_reading_end();
 	if (syn.n)
 		learned(s, &syn);
-	else if (++s->syn.shows < SHOWS_MOST)
-		then = late ? RSK_SYN_LATE : RSK_SYN_ASKED;
-	atomic_store(&s->syn.asked, then);
 	return n;
 }
 
@@ -110,7 +119,7 @@ ssize_t rsk_shown_chunk(struct rsk_stream *s, int fd, const struct iovec *iov, i
 							    iov->iov_len :
 							    RSK_SYN_SEND_BYTES };
 
-	if (atomic_load(&s->syn.asked) == RSK_SYN_ASKED && !rsk_syn_waited(s))
+	if (atomic_load(&s->syn.asked) == RSK_SYN_ASKED)
 		wait_for_rest(fd, may_wait);
 	return show(s, fd, &piece, 1, flags);
 }

@@ -40,7 +40,6 @@ static const struct rsk_upcalls upcalls = {
 	.link_unused = rsk_pairing_sweep,
 	.paired = rsk_epoll_paired,
 	.changed = rsk_epoll_stream_event,
-	.waited = rsk_epoll_waited,
 	.last_goodbye = rsk_stream_last_goodbye,
 	.give_owed = give_owed,
 	.leave = rsk_fd_fall_back,

@@ -116,20 +116,6 @@ void rsk_epoll_paired(struct rsk_stream *s)
 	rsk_unlock(&f->lock);
 }
 
-bool rsk_epoll_waited(struct rsk_stream *s)
-{
-	struct rsk_epoll_family *f = rsk_epoll_family_of(s);
-	bool waited = false;
-
-	if (!f)
-		return false;
-	rsk_lock(&f->chain);
-	for (struct rsk_reg *r = s->regs; r; r = r->next_of_stream)
-		waited |= atomic_load(&r->set->waiting) != 0;
-	rsk_unlock(&f->chain);
-	return waited;
-}
-
 /*
  * This process has removed @fd from its table; @left descriptors remain, in all processes. The
  * kernel keeps the entry while any fd leads to the socket. If those left are other numbers of this

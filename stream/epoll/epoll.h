@@ -42,8 +42,6 @@ void rsk_epoll_forget_fd(struct rsk_stream *s, int fd, uint32_t left);
 /* Something changed on the stream: queues its registrations, and wakes other sets. */
 void rsk_epoll_stream_event(struct rsk_stream *s);
 
-/* Whether a thread waits in the kernel on a set that has the stream. No lock of a set is held. */
-bool rsk_epoll_waited(struct rsk_stream *s);
 void rsk_epoll_closed(struct rsk_epoll *e); /* one fd of the set is being closed */
 /* The same in a process that is in exit() and goes on using the set. */
 void rsk_epoll_leaving(struct rsk_epoll *e);

@@ -379,9 +379,7 @@ static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	int n, out, doorbell_at, tries = KERNEL_TRIES;
 
 	do {
-		rsk_syn_wait_begin(&e->waiting, 1);
 		n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
-		atomic_fetch_sub(&e->waiting, 1);
 		out = translate(f, e, evs, n, true, &doorbell_at);
 		*told |= n > 0;
 		e->taken |= doorbell_at >= 0;

@@ -70,7 +70,6 @@ void rsk_epoll_fork_over(struct rsk_epoll *const *sets, uint32_t n, bool child)
 		if (child) {
 			e->beacon = -1; /* closed with all fds of the library */
 			atomic_store(&e->sleepers, 0);
-			atomic_store(&e->waiting, 0);
 		}
 		rsk_unlock(&e->lock);
 	}

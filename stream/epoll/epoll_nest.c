@@ -27,7 +27,6 @@
 #include "epoll.h"
 #include "epollset.h"
 #include "stream.h"
-#include "syn.h"
 #include "upcall.h"
 
 #define DEPTH_MAX 8 /* the kernel allows five */
@@ -58,9 +57,7 @@ void rsk_epoll_take_in(struct rsk_epoll_family *f, struct rsk_epoll *e)
 
 	if (e->sub >= 0) {
 		do {
-			rsk_syn_wait_begin(&e->waiting, 1);
 			n = rsk_sys_epoll_pwait(e->sub, evs, HARVEST, 0, NULL);
-			atomic_fetch_sub(&e->waiting, 1);
 			for (int i = 0; i < n; i++)
 				rsk_epoll_news(f, e, &evs[i]);
 		} while (n == HARVEST && --rounds);

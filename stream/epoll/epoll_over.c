@@ -19,7 +19,6 @@
 #include "epoll.h"
 #include "epollset.h"
 #include "over.h"
-#include "syn.h"
 
 static bool falls_back(const struct rsk_stream *s)
 {
@@ -177,9 +176,7 @@ int rsk_epoll_tell_over(struct rsk_epoll_family *f, struct rsk_epoll *e, int epf
 		rsk_unlock(&e->lock);
 		return 0;
 	}
-	rsk_syn_wait_begin(&e->waiting, 1);
 	n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
-	atomic_fetch_sub(&e->waiting, 1);
 	had = n = n > 0 ? rsk_epoll_translate(f, e, evs, n) : 0;
 	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set) {
 		int i = 0;

@@ -29,26 +29,14 @@ static void retract(struct rsk_epoll *e)
 					 ~(1ull << k->polled[i].doorbell));
 }
 
-struct sleeper {
-	struct rsk_epoll *e;	 /* NULL: not announced */
-	struct rsk_epoll *waits; /* in the kernel, counted: syn.h; or NULL */
-};
-
-static inline void waits_no_more(struct sleeper *sl)
+/* *asleep: the set on which this thread sleeps, announced; or NULL. */
+static void wake_up(struct rsk_epoll **asleep)
 {
-	if (sl->waits)
-		atomic_fetch_sub(&sl->waits->waiting, 1);
-	sl->waits = NULL;
-}
+	struct rsk_epoll *e = *asleep;
 
-static void wake_up(struct sleeper *sl)
-{
-	struct rsk_epoll *e = sl->e;
-
-	waits_no_more(sl);
 	if (!e)
 		return;
-	sl->e = NULL;
+	*asleep = NULL;
 	rsk_lock(&e->lock);
 	e->sleepers--;
 	/*
@@ -63,11 +51,11 @@ static void wake_up(struct sleeper *sl)
 }
 
 /* An event that the thread has got from the kernel is lost. */
-static __attribute__((noinline)) void cancelled(struct sleeper *sl)
+static __attribute__((noinline)) void cancelled(struct rsk_epoll **asleep)
 {
-	struct rsk_epoll *e = sl->e;
+	struct rsk_epoll *e = *asleep;
 
-	wake_up(sl);
+	wake_up(asleep);
 	rsk_lock(&e->lock);
 	if (e->links.n > e->links.npolled)
 		rsk_epoll_links_recheck(e, e->links.used);
@@ -77,17 +65,14 @@ static __attribute__((noinline)) void cancelled(struct sleeper *sl)
 }
 
 /* Asleep no more, unless the thread is cancelled in its sleep. */
-static inline __attribute__((always_inline)) void leave(struct sleeper *sl)
+static inline __attribute__((always_inline)) void leave(struct rsk_epoll **asleep)
 {
-	waits_no_more(sl);
-	if (__builtin_expect(sl->e != NULL, 0))
-		cancelled(sl);
+	if (__builtin_expect(*asleep != NULL, 0))
+		cancelled(asleep);
 }
 
-/* @e: NULL: the set has no streams. */
-static inline int kernel_wait(struct sleeper *sl, struct rsk_epoll *e, int epfd,
-			      struct epoll_event *evs, int max, uint64_t until_ns, bool poll_only,
-			      const sigset_t *mask)
+static inline int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t until_ns,
+			      bool poll_only, const sigset_t *mask)
 {
 	int saved = errno, rc, ms = -1;
 
@@ -99,12 +84,7 @@ static inline int kernel_wait(struct sleeper *sl, struct rsk_epoll *e, int epfd,
 		left = until_ns > now ? (until_ns - now + 999999) / 1000000 : 0;
 		ms = left > INT32_MAX ? INT32_MAX : (int)left;
 	}
-	if (e) {
-		rsk_syn_wait_begin(&e->waiting, 1);
-		sl->waits = e;
-	}
 	rc = rsk_host->epoll_pwait(epfd, evs, max, ms, mask);
-	waits_no_more(sl);
 	if (rc < 0)
 		rc = -errno;
 	errno = saved;
@@ -131,9 +111,8 @@ static bool shows_nothing(struct rsk_epoll_family *f, struct rsk_epoll *e, int e
  * For a set whose nested sets hold streams: what the kernel shows of those may be more than is
  * true, so it is asked for events only after a check. The sleep itself consumes no event.
  */
-static int nested_wait(struct sleeper *sl, struct rsk_epoll_family *f, struct rsk_epoll *e,
-		       int epfd, struct epoll_event *evs, int max, uint64_t until_ns,
-		       const sigset_t *mask)
+static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+		       struct epoll_event *evs, int max, uint64_t until_ns, const sigset_t *mask)
 {
 	struct pollfd p = { .fd = epfd, .events = POLLIN };
 	uint64_t now = rsk_now_ns(), left = until_ns > now ? until_ns - now : 0, never = UINT64_MAX;
@@ -141,8 +120,6 @@ static int nested_wait(struct sleeper *sl, struct rsk_epoll_family *f, struct rs
 			       .tv_nsec = (long)(left % 1000000000u) };
 	int saved = errno, rc;
 
-	rsk_syn_wait_begin(&e->waiting, 1);
-	sl->waits = e;
 	rc = rsk_host->ppoll(&p, 1, until_ns == UINT64_MAX ? NULL : &ts, mask);
 	if (rc < 0)
 		rc = -errno;
@@ -151,7 +128,6 @@ static int nested_wait(struct sleeper *sl, struct rsk_epoll_family *f, struct rs
 		rsk_epoll_check_inside(f, e, &never);
 		rc = shows_nothing(f, e, epfd) ? 0 : rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
 	}
-	waits_no_more(sl);
 	return rc;
 }
 
@@ -216,7 +192,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 {
 	struct rsk_epoll_family *f = rsk_epoll_family();
 	struct rsk_epoll *e = rsk_epoll_of(epfd);
-	struct sleeper sl __attribute__((cleanup(leave))) = { NULL, NULL };
+	struct rsk_epoll *asleep __attribute__((cleanup(leave))) = NULL;
 	uint64_t began = 0, until = UINT64_MAX, wake_ns;
 	bool poll_only = timeout && !timeout->tv_sec && !timeout->tv_nsec;
 	uint32_t handled = rsk_sigdefer_handled;
@@ -229,7 +205,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		until = rsk_until_ns(began, timeout);
 	}
 	if (!e || !f || max <= 0 || (uintptr_t)evs < 4096)
-		return kernel_wait(&sl, e, epfd, evs, max, until, poll_only, mask);
+		return kernel_wait(epfd, evs, max, until, poll_only, mask);
 	rsk_epoll_name(e, epfd);
 	/* The set holds no stream of ours: the kernel handles it, unless that changes meanwhile. */
 	if (!e->tagged && !e->ninner && until == UINT64_MAX) {
@@ -238,7 +214,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		n = tell_over(f, e, epfd, evs, max);
 		if (n)
 			return n;
-		n = kernel_wait(&sl, e, epfd, evs, max, until, poll_only, mask);
+		n = kernel_wait(epfd, evs, max, until, poll_only, mask);
 		if (n >= 0 && is_to_be_translated(e))
 			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, 0);
 		if (n || poll_only)
@@ -269,14 +245,14 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 				e->sleepers++;
 				rsk_epoll_announce(e);
 				rsk_unlock(&e->lock);
-				sl.e = e;
+				asleep = e;
 				/*
 				 * The last check: news that came before the announcement rang no
 				 * doorbell.
 				 */
 				n = gather_and_spin(f, e, epfd, evs, max, 0);
 				if (n) {
-					wake_up(&sl);
+					wake_up(&asleep);
 					return n;
 				}
 			}
@@ -291,12 +267,12 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		if (cut)
 			wake_ns = 0;
 		if (nested && !poll_only)
-			n = nested_wait(&sl, f, e, epfd, evs, max, wake_ns, mask);
+			n = nested_wait(f, e, epfd, evs, max, wake_ns, mask);
 		else if (nested && shows_nothing(f, e, epfd))
 			n = 0;
 		else
-			n = kernel_wait(&sl, e, epfd, evs, max, wake_ns, poll_only, mask);
-		wake_up(&sl);
+			n = kernel_wait(epfd, evs, max, wake_ns, poll_only, mask);
+		wake_up(&asleep);
 		if (n < 0)
 			return n;
 		if (is_to_be_translated(e))

@@ -178,8 +178,6 @@ struct rsk_epoll {
 	_Atomic(uint32_t) ninner;    /* sets in this one; under the family lock */
 	_Atomic(uint32_t) tagged;    /* registrations taken over, including parked ones */
 	_Atomic(uint32_t) takeovers; /* total so far; counted under the lock, read without */
-	/* Threads in the kernel's wait, of any kind: syn.h. */
-	_Atomic(uint32_t) waiting;
 	/*
 	 * Threads in the kernel's wait with doorbells announced. Changed under the lock, read by
 	 * threads that push to calls.

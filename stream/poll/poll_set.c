@@ -7,7 +7,6 @@
 #include "arena.h"
 #include "pairing.h"
 #include "stream.h"
-#include "syn.h"
 
 #define PAIRING_ROUNDS 16 /* of a stream that is being paired, in one call */
 
@@ -128,7 +127,7 @@ int rsk_poll_set_init(struct rsk_poll_set *p, struct pollfd *fds, nfds_t n)
 			 * As in rsk_op_begin(): counted, so that the peer is not told that this end
 			 * watches the ring.
 			 */
-			rsk_syn_wait_begin(&s->plain.rx, RSK_PLAIN_POLL);
+			atomic_fetch_add(&s->plain.rx, RSK_PLAIN_POLL);
 			if (atomic_load(&s->phase) == RSK_PHASE_PAIRED) {
 				waits_no_more(s);
 				paired = true;

@@ -38,17 +38,17 @@ static short ask_kernel(int fd, short events)
  * send queue, then sets the state), or the error queue has an entry, which persists. A thread that
  * the reset wakes never sees the intermediate state; a thread that the ring wakes may.
  */
-static short ask_until_end(const struct rsk_stream *s, int fd, short events, short kernel)
+static short ask_until_end(struct rsk_stream *s, int fd, short events, short kernel)
 {
 	for (int i = 0; i < END_LOOKS && (kernel & END_EVENTS) == POLLERR; i++) {
 		if (atomic_load(&s->syn.shown))
-			rsk_syn_take_late(fd);
+			rsk_syn_take_shown(s, fd);
 		kernel = ask_kernel(fd, events);
 	}
 	return kernel;
 }
 
-short rsk_stream_poll_unpaired(const struct rsk_stream *s, int fd, short events, short kernel)
+short rsk_stream_poll_unpaired(struct rsk_stream *s, int fd, short events, short kernel)
 {
 	return (kernel & END_EVENTS) == POLLERR && atomic_load(&s->syn.shown) ?
 		       ask_until_end(s, fd, events, kernel) :

@@ -22,7 +22,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel);
  * The same for a stream that is not paired: what the kernel has reported, less a POLLERR that comes
  * from a segment which it has shown to the library once more (syn.h).
  */
-short rsk_stream_poll_unpaired(const struct rsk_stream *s, int fd, short events, short kernel);
+short rsk_stream_poll_unpaired(struct rsk_stream *s, int fd, short events, short kernel);
 /*
  * The same from the rings alone. False: the kernel has to be asked, as poll(2) also reports an end
  * that is behind unread bytes. True only if the kernel had nothing many times in a row, was last

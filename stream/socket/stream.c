@@ -67,12 +67,6 @@ static void no_stream(struct rsk_stream *s)
 	(void)s;
 }
 
-static bool nobody_waits(struct rsk_stream *s)
-{
-	(void)s;
-	return false;
-}
-
 static void none(void)
 {
 }
@@ -106,7 +100,6 @@ static const struct rsk_upcalls nobody = {
 	.link_unused = none,
 	.paired = no_stream,
 	.changed = no_stream,
-	.waited = nobody_waits,
 	.last_goodbye = no_goodbye,
 	.give_owed = no_gift,
 	.leave = no_way,

@@ -302,11 +302,12 @@ struct rsk_stream {
 	/* The first segment: syn.h. Fields that do not say otherwise: the pairing lock. */
 	struct {
 		/*
-		 * enum rsk_syn_asked. Changed by who may, with compare-and-exchange; read relaxed
-		 * by sends: one that sees it late leaves it to the next.
+		 * enum rsk_syn_asked. Changed with the reading lock; from NOT_ASKED with the
+		 * pairing lock, by compare-and-exchange. Read relaxed by sends: one that sees it
+		 * late leaves it to the next.
 		 */
 		_Atomic(uint8_t) asked;
-		uint8_t shows; /* tries; of the thread that has it BUSY */
+		uint8_t shows; /* tries; the reading lock */
 		/* A segment was to be shown: the kernel may show it again. Never taken back. */
 		_Atomic(bool) shown;
 		bool looked;

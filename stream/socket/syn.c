@@ -15,7 +15,6 @@
 
 #include "engine.h"
 #include "stream.h"
-#include "upcall.h"
 
 #define TCP_STATE_ESTABLISHED 1
 #define IP4_MOST 60
@@ -24,12 +23,13 @@
 #define LINK_MOST 32 /* Ethernet with tags is 22 */
 #define CONTROL_BYTES 256
 #define LATE_TRIES 16
-#define HOLD_BACK_NS 10000
+#define READING_NS 10000
 #define ROOM_BYTES (8 * RSK_SYN_SEND_BYTES)
 
 /* Set by any thread, never cleared; relaxed. */
 static _Atomic(bool) programs, kept;
-_Atomic(uint32_t) rsk_syn_reads;
+/* The reading lock: syn.h. */
+static _Atomic(bool) reading;
 _Atomic(bool) rsk_syn_some_shown;
 
 void rsk_syn_is_the_programs(void)
@@ -156,23 +156,24 @@ bool rsk_syn_learn(struct rsk_stream *s, int fd, struct rsk_syn *out)
 
 /* ---- a segment that is sent ---- */
 
-void rsk_syn_hold_back(_Atomic(uint32_t) *waiting, uint32_t one)
+bool rsk_syn_reading_try(void)
 {
-	do {
-		atomic_fetch_sub(waiting, one);
-		/* Not sched_yield(), which lets no thread of a lower priority run. */
-		while (atomic_load(&rsk_syn_reads)) {
-			struct timespec pause = { .tv_nsec = HOLD_BACK_NS };
+	rsk_sigdefer_enter();
+	if (!atomic_exchange(&reading, true))
+		return true;
+	rsk_sigdefer_exit();
+	return false;
+}
 
-			rsk_sys_ppoll(NULL, 0, &pause, NULL);
-		}
-		atomic_fetch_add(waiting, one);
-	} while (atomic_load(&rsk_syn_reads));
+void rsk_syn_reading_end(void)
+{
+	atomic_store(&reading, false);
+	rsk_sigdefer_exit();
 }
 
 void rsk_syn_forked(void)
 {
-	atomic_store(&rsk_syn_reads, 0);
+	atomic_store(&reading, false);
 }
 
 /* What the kernel knows of the connection before and after the send. */
@@ -256,11 +257,24 @@ static size_t take(int fd, uint8_t *packet, size_t most)
 	return n > 0 ? (size_t)n : 0;
 }
 
-bool rsk_syn_take_late(int fd)
+void rsk_syn_take_late(struct rsk_stream *s, int fd)
 {
-	uint8_t packet[1];
+	uint8_t packet[1], late = RSK_SYN_LATE;
 
-	return take(fd, packet, sizeof(packet));
+	if (take(fd, packet, sizeof(packet)))
+		atomic_compare_exchange_strong(&s->syn.asked, &late, RSK_SYN_ASKED);
+}
+
+void rsk_syn_take_shown(struct rsk_stream *s, int fd)
+{
+	/* Not sched_yield(), which lets no thread of a lower priority run. */
+	while (!rsk_syn_reading_try()) {
+		struct timespec pause = { .tv_nsec = READING_NS };
+
+		rsk_sys_ppoll(NULL, 0, &pause, NULL);
+	}
+	rsk_syn_take_late(s, fd);
+	rsk_syn_reading_end();
 }
 
 /*
@@ -327,23 +341,20 @@ static struct rsk_syn count_back(const struct segment *g, size_t sent, const str
 	return syn;
 }
 
-bool rsk_syn_waited(struct rsk_stream *s)
-{
-	return atomic_load(&s->plain.rx) >= RSK_PLAIN_POLL || rsk_upcalls->waited(s);
-}
-
-static ssize_t send_and_see(struct rsk_stream *s, int fd, const struct iovec *iov, int n, int flags,
-			    struct rsk_syn *out, bool *late)
+ssize_t rsk_syn_send(struct rsk_stream *s, int fd, const struct iovec *iov, int n, int flags,
+		     struct rsk_syn *out, bool *late)
 {
 	struct counts before, after;
 	struct segment g = { 0 };
 	size_t bytes = 0;
 	ssize_t sent;
 
+	out->n = 0;
+	*late = false;
 	for (int i = 0; i < n; i++)
 		bytes += iov[i].iov_len;
-	if (rsk_syn_waited(s) || !count(fd, &before) || !before.at_rest || bytes > before.most ||
-	    !leaves_at_once(fd) || is_programs_queue(fd))
+	if (!count(fd, &before) || !before.at_rest || bytes > before.most || !leaves_at_once(fd) ||
+	    is_programs_queue(fd))
 		return -RSK_EKERNEL;
 	atomic_store(&s->syn.shown, true);
 	atomic_store_explicit(&rsk_syn_some_shown, true, memory_order_relaxed);
@@ -355,20 +366,5 @@ static ssize_t send_and_see(struct rsk_stream *s, int fd, const struct iovec *io
 	*late = shown(fd, (size_t)sent, &g) == 0;
 	if (!*late && count(fd, &after))
 		*out = count_back(&g, (size_t)sent, &before, &after);
-	return sent;
-}
-
-ssize_t rsk_syn_send(struct rsk_stream *s, int fd, const struct iovec *iov, int n, int flags,
-		     struct rsk_syn *out, bool *late)
-{
-	ssize_t sent;
-
-	out->n = 0;
-	*late = false;
-	rsk_sigdefer_enter();
-	atomic_fetch_add(&rsk_syn_reads, 1);
-	sent = send_and_see(s, fd, iov, n, flags, out, late);
-	atomic_fetch_sub(&rsk_syn_reads, 1);
-	rsk_sigdefer_exit();
 	return sent;
 }

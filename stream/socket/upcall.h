@@ -28,8 +28,6 @@ struct rsk_upcalls {
 	void (*paired)(struct rsk_stream *s);
 	/* What the stream can do without waiting has changed; none of its locks is held. */
 	void (*changed)(struct rsk_stream *s);
-	/* Whether a thread waits on an epoll set that has the stream (syn.h). */
-	bool (*waited)(struct rsk_stream *s);
 	/* Sends the deferred goodbye if it is due and no other reference is left. */
 	void (*last_goodbye)(struct rsk_stream *s, int fd);
 	/*

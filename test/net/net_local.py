@@ -562,8 +562,14 @@ def another_network_namespace(t):
     server, client = b.peer(user=ALICE, env={"RSOCK_DAEMON": a.local}).listen(PORT), b.peer(
         user=BOB, env={"RSOCK_DAEMON": a.local})
     client.connect(server)
-    t.until(lambda: client.ping(server) and a.streams("tcp", "other-netns") == 2, 20, "the reason")
+    until_direct(t, a, client, server, 2)
+    t.check(a.figure("local_apart_total") >= 1, "not found by its first segment")
     client.exchange(server, 5 << 20)
+    a.write_config(user="nobody", vouch=BOTH, **{"between-namespaces": "no"})
+    a.post("/v1/reload", {})
+    client.connect(server, "later")
+    t.until(lambda: client.ping(server, "later") and a.streams("tcp", "other-netns") == 2, 20,
+            "the reason")
 
 
 @case(timeout=120)

@@ -230,7 +230,6 @@ Test(syn, a_segment_that_is_shown_again)
 	atomic_store(&s[0]->syn.shown, true);
 	cr_assert_eq(rsk_stream_poll_unpaired(s[0], fd[0], POLLIN, POLLERR), 0);
 	cr_assert_eq(poll(&p, 1, 0), 0);
-	cr_assert_not(rsk_syn_take_late(fd[0]), "nothing is left");
 }
 
 /* A poll() that has nothing else to report goes on to wait. */
@@ -264,61 +263,81 @@ Test(syn, a_poll_goes_on_when_a_segment_is_shown_again)
 	rsk_stream_unpin(s);
 }
 
-static bool set_is_waited;
+static struct rsk_stream *polled;
+static int polled_fd;
 
-static bool waited(struct rsk_stream *s)
+static void *polls(void *arg)
 {
-	(void)s;
-	return set_is_waited;
+	*(short *)arg = rsk_stream_poll_unpaired(polled, polled_fd, POLLIN, POLLERR);
+	return NULL;
 }
 
-Test(syn, not_while_a_thread_polls)
+static bool joins(pthread_t thread, long ms)
 {
-	struct rsk_upcalls with = *rsk_upcalls;
+	struct timespec by;
+
+	clock_gettime(CLOCK_REALTIME, &by);
+	by.tv_nsec += ms * 1000000;
+	by.tv_sec += by.tv_nsec / 1000000000;
+	by.tv_nsec %= 1000000000;
+	return pthread_timedjoin_np(thread, NULL, &by) == 0;
+}
+
+/* A thread that the packet wakes leaves it to the one that has sent it, and sees nothing. */
+Test(syn, who_is_woken_meanwhile_waits)
+{
+	const uint32_t what = SOF_TIMESTAMPING_TX_SCHED;
+	struct pollfd p = { .events = POLLIN };
+	int listener, fd[2];
+	struct rsk_stream *s[2];
+	pthread_t thread;
+	short told = -1;
+
+	rsk_engine_init(&plain_host);
+	listener = listener_of(AF_INET);
+	connection(listener, fd, s);
+	polled = s[0];
+	p.fd = polled_fd = fd[0];
+	atomic_store(&s[0]->syn.shown, true);
+	cr_assert_eq(setsockopt(fd[0], SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof(what)), 0);
+	cr_assert(rsk_syn_reading_try());
+	cr_assert_not(rsk_syn_reading_try(), "another thread's would not wait");
+	cr_assert_eq(send(fd[0], "shown", 5, 0), 5);
+	cr_assert_eq(poll(&p, 1, 1000), 1);
+	cr_assert_eq(pthread_create(&thread, NULL, polls, &told), 0);
+	cr_assert_not(joins(thread, 50));
+	cr_assert_eq(poll(&p, 1, 0), 1, "the packet is there");
+	rsk_syn_take_late(s[0], fd[0]);
+	cr_assert_eq(poll(&p, 1, 0), 0);
+	rsk_syn_reading_end();
+	cr_assert(joins(thread, 20000));
+	cr_assert_eq(told, 0);
+	cr_assert(rsk_syn_reading_try());
+	rsk_syn_reading_end();
+}
+
+/* Whoever takes the packet: the next send is to show its segment, and is not taken for the last. */
+Test(syn, what_comes_late_is_gone_then)
+{
+	const uint32_t what = SOF_TIMESTAMPING_TX_SCHED;
 	int listener, fd[2];
 	struct rsk_stream *s[2];
 
 	rsk_engine_init(&plain_host);
-	with = *rsk_upcalls;
-	with.waited = waited;
-	rsk_upcalls = &with;
 	listener = listener_of(AF_INET);
 	connection(listener, fd, s);
-	rsk_syn_wait_begin(&s[0]->plain.rx, RSK_PLAIN_POLL);
-	cr_assert_eq(show(s[0], fd[0], 4), -RSK_EKERNEL);
-	atomic_fetch_sub(&s[0]->plain.rx, RSK_PLAIN_POLL);
-	set_is_waited = true;
-	cr_assert_eq(show(s[0], fd[0], 4), -RSK_EKERNEL);
-	set_is_waited = false;
-	cr_assert_eq(show(s[0], fd[0], 4), 4);
-	cr_assert(rsk_syn_known(&seen, true));
-}
-
-static void *waits(void *arg)
-{
-	_Atomic(uint32_t) *polls = arg;
-
-	rsk_syn_wait_begin(polls, 1);
-	return NULL;
-}
-
-/* A thread that is about to wait is held back as long as a header is being read. */
-Test(syn, who_comes_meanwhile_waits)
-{
-	_Atomic(uint32_t) polls = 0;
-	pthread_t thread;
-	struct timespec soon;
-
-	atomic_store(&rsk_syn_reads, 1);
-	cr_assert_eq(pthread_create(&thread, NULL, waits, &polls), 0);
-	clock_gettime(CLOCK_REALTIME, &soon);
-	soon.tv_nsec += 50000000;
-	soon.tv_sec += soon.tv_nsec / 1000000000;
-	soon.tv_nsec %= 1000000000;
-	cr_assert_eq(pthread_timedjoin_np(thread, NULL, &soon), ETIMEDOUT);
-	atomic_store(&rsk_syn_reads, 0);
-	cr_assert_eq(pthread_join(thread, NULL), 0);
-	cr_assert_eq(atomic_load(&polls), 1);
+	atomic_store(&s[0]->syn.shown, true);
+	atomic_store(&s[0]->syn.asked, RSK_SYN_LATE);
+	rsk_syn_take_late(s[0], fd[0]);
+	cr_assert_eq(atomic_load(&s[0]->syn.asked), RSK_SYN_LATE, "it has not come");
+	cr_assert_eq(setsockopt(fd[0], SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof(what)), 0);
+	cr_assert_eq(send(fd[0], "late", 4, 0), 4);
+	cr_assert_eq(rsk_stream_poll_unpaired(s[0], fd[0], POLLIN, POLLERR), 0);
+	cr_assert_eq(atomic_load(&s[0]->syn.asked), RSK_SYN_ASKED);
+	atomic_store(&s[0]->syn.asked, RSK_SYN_NOT_ASKED);
+	cr_assert_eq(send(fd[0], "again", 5, 0), 5);
+	cr_assert_eq(rsk_stream_poll_unpaired(s[0], fd[0], POLLIN, POLLERR), 0);
+	cr_assert_eq(atomic_load(&s[0]->syn.asked), RSK_SYN_NOT_ASKED);
 }
 
 Test(syn, nothing_was_kept)
