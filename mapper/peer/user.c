@@ -62,7 +62,7 @@ static uid_t overflow_uid(void)
  * parent has, so no user lacks one. It is read each time: the process may have moved to another
  * namespace.
  */
-static bool all_users_have_numbers(void)
+bool rsk_user_all_have_ids(void)
 {
 	uint64_t map[4];
 
@@ -71,7 +71,7 @@ static bool all_users_have_numbers(void)
 
 bool rsk_user_is_one(uid_t uid)
 {
-	return uid != (uid_t)-1 && (uid != overflow_uid() || all_users_have_numbers());
+	return uid != (uid_t)-1 && (uid != overflow_uid() || rsk_user_all_have_ids());
 }
 
 bool rsk_user_same(uid_t a, uid_t b)

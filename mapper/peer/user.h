@@ -21,6 +21,12 @@
  */
 bool rsk_user_is_one(uid_t uid);
 
+/*
+ * True if every user has an id in the user namespace of this process, as in the initial one. Reads
+ * /proc.
+ */
+bool rsk_user_all_have_ids(void);
+
 /* True if both ids name the same user. */
 bool rsk_user_same(uid_t a, uid_t b);
 

@@ -3,6 +3,7 @@
 socket they see: streams between them, with addresses translated and not, are brought together by
 their first segment; nobody else is.
 """
+import os
 import socket
 import struct
 import subprocess
@@ -13,7 +14,7 @@ import local
 from lib.harness import case, main
 from net_liars import stat_reason
 from net_local import ALICE, BOB, MALLORY, Cgroups, host_with, until_direct
-from netlab import Host, ip
+from netlab import Host, Lab, ip
 
 PORT, PUBLISHED = 7000, 8080
 OTHER = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "sh", "-c",
@@ -141,10 +142,14 @@ class Box(Host):
 def boxes(t, n=2, **config):
     """The host with rsockd, and so many boxes."""
     host = host_with(t, **config)
+    return host, boxes_of(host, n)
+
+
+def boxes_of(host, n):
     subprocess.run(["ip", "netns", "exec", host.ns, "sh", "-c",
                     "echo 1 >/proc/sys/net/ipv4/ip_forward; "
                     "echo 1 >/proc/sys/net/ipv6/conf/all/forwarding"], check=True)
-    return host, [Box(host, number) for number in range(1, n + 1)]
+    return [Box(host, number) for number in range(1, n + 1)]
 
 
 def nft(host, *rules, family="ip"):
@@ -386,6 +391,33 @@ def user_namespaces(t):
     server, client = pair(a, b, user=None, within=root_within(ALICE))
     works(t, host, server, client)
     stays_out(t, host, server, b.peer(within=root_within(BOB)))
+
+
+@case(timeout=90)
+def rsockd_in_a_box(t):
+    """And nowhere on the host: a user without privileges runs it, root of a user namespace, and the
+    others see the directory of its socket.
+    """
+    host = Lab(t, 1).hosts[0]
+    folder = t.path("shared")
+    os.mkdir(folder)
+    os.chown(folder, ALICE, ALICE)
+    for name in "local", "control", "state":
+        setattr(host, name, os.path.join(folder, name))
+    path = host.write_config()
+    os.chown(host.state, ALICE, ALICE)
+    a, b, c = boxes_of(host, 3)
+    c.run([os.path.join(t.bin, "rsockd"), "-c", path], within=root_within(ALICE), name="rsockd")
+
+    def answers():
+        try:
+            return host.get("/v1/status")["pid"]
+        except OSError:
+            return 0
+    t.until(answers, 20, "rsockd to answer")
+    server, client = pair(a, b)
+    works(t, host, server, client)
+    stays_out(t, host, server, b.peer(user=BOB))
 
 
 @case(timeout=90)

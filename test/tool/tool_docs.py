@@ -79,8 +79,15 @@ def containers(t):
         examples = re.findall(r"```yaml\n(.*?)```", file.read(), re.S)
     documents = [document for text in examples for document in yaml.safe_load_all(text)]
     t.equal([kind_of(document) for document in documents],
-            ["rsockd.conf", "compose", "DaemonSet", "ConfigMap", "Pod"], "examples")
-    settings, compose, node, config, pod = documents
+            ["rsockd.conf", "compose", "compose", "rsockd.conf", "DaemonSet", "ConfigMap", "Pod"],
+            "examples")
+    settings, compose, shared, beside, node, config, pod = documents
+    daemon, app = shared["services"]["rsockd"], shared["services"]["app"]
+    t.equal([service["volumes"][0] for service in (daemon, app)],
+            [f"rsock:{os.path.dirname(path)}", f"rsock:{os.path.dirname(path)}:ro"],
+            "the directory that two containers share")
+    t.equal((daemon["user"], os.path.dirname(beside["control"])),
+            (app["user"], os.path.dirname(path)), "one user, and a directory that it may write to")
     for document in compose, pod:
         for mounted, preload in zip(mounts(document), preloads(document), strict=True):
             t.equal(mounted[os.path.dirname(path)], os.path.dirname(path), "the socket's directory")
@@ -89,7 +96,8 @@ def containers(t):
     t.check(all(volume in node_volumes(node) for volume in
                 (os.path.dirname(path), os.path.dirname(mounts(pod)[0][preloads(pod)[0]]))),
             f"the node's directories: {node_volumes(node)}")
-    for number, text in enumerate([yaml.dump(settings), config["data"]["rsockd.conf"]]):
+    for number, text in enumerate([yaml.dump(settings), yaml.dump(beside),
+                                  config["data"]["rsockd.conf"]]):
         with open(t.path(f"{number}.conf"), "w", encoding="utf-8") as file:
             file.write(text)
         t.run([t.tool, "policy", "check", file.name], preload=False)

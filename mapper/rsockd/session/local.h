@@ -82,6 +82,7 @@ struct rsk_local {
 	struct rsk_numa numa; /* the processors of this host */
 	struct rsk_rendezvous_table rendezvous;
 	bool apart;			       /* ends in other network namespaces are looked for */
+	bool root_is_many;		       /* user 0 is root of the host, and of containers */
 	struct rsk_syn_ends syn_ends;	       /* those that wait */
 	size_t elsewhere;		       /* processes in other network namespaces */
 	struct rsk_local_question *of_streams; /* hash table of open questions, by SO_COOKIE */

@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "diag.h"
 #include "local_parts.h"
+#include "user.h"
 
 /*
  * A user whose processes name another first segment than an end with the same client port may be
@@ -25,6 +26,7 @@
 void rsk_local_apart_reloaded(struct rsk_local *l)
 {
 	l->apart = l->settings->between_namespaces;
+	l->root_is_many = rsk_user_all_have_ids();
 }
 
 static bool is_believed(const struct rsk_local_user *u, uint64_t now_ns)
