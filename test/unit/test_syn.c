@@ -154,6 +154,58 @@ Test(syn, both_ends_know_the_same_by_ipv6)
 	they_agree(AF_INET6);
 }
 
+static int flooded[2];
+static _Atomic(bool) flood_over;
+
+/* The peer sends, and what it sends is read: the kernel acknowledges it all the time. */
+static void *floods(void *arg)
+{
+	static char some[4096];
+
+	while (!atomic_load(&flood_over)) {
+		send(flooded[1], some, sizeof(some), MSG_DONTWAIT);
+		recv(flooded[0], some, sizeof(some), MSG_DONTWAIT);
+	}
+	return NULL;
+}
+
+/* Segments without bytes may have been sent ahead of the one that is shown. */
+Test(syn, while_the_peer_sends)
+{
+	int listener, fd[2];
+	struct rsk_stream *s[2];
+	struct rsk_syn accepted;
+	int known = 0, several = 0;
+
+	rsk_engine_init(&plain_host);
+	listener = listener_of(AF_INET);
+	rsk_syn_keep(listener);
+	for (int i = 0; i < 2000 && several < 100; i++) {
+		pthread_t thread;
+
+		connection(listener, fd, s);
+		memcpy(flooded, fd, sizeof(fd));
+		atomic_store(&flood_over, false);
+		cr_assert_eq(pthread_create(&thread, NULL, floods, NULL), 0);
+		usleep(100);
+		seen.n = 0;
+		show(s[0], fd[0], 4);
+		atomic_store(&flood_over, true);
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+		cr_assert(rsk_syn_learn(s[1], fd[1], &accepted));
+		known += seen.n != 0;
+		several += seen.n > 1;
+		if (seen.n)
+			cr_assert(rsk_syn_match(&seen, &accepted), "%d: %x of %u, %x", i, seen.mark,
+				  seen.n, accepted.mark);
+		for (int k = 0; k < 2; k++) {
+			close(fd[k]);
+			free(s[k]);
+		}
+	}
+	cr_assert(known, "no segment was seen");
+}
+
 /* Then the kernel may hold the segment back, and the packet would come later. */
 Test(syn, only_a_segment_that_leaves_at_once)
 {
@@ -175,6 +227,31 @@ Test(syn, only_a_segment_that_leaves_at_once)
 		;
 	cr_assert_eq(show(s[0], fd[0], 4), -RSK_EKERNEL);
 	cr_assert_eq(recv(fd[1], got, 1, MSG_DONTWAIT), 1, "the connection goes on");
+}
+
+/* What is unacknowledged may have to be sent again, ahead of it. The peer acknowledges late. */
+Test(syn, only_when_all_is_acknowledged)
+{
+	int listener, fd[2], late_ack = 0, unacked = 0;
+	struct rsk_stream *s[2];
+
+	rsk_engine_init(&plain_host);
+	listener = listener_of(AF_INET);
+	for (int i = 0; i < 100 && !unacked; i++) {
+		ssize_t n;
+
+		connection(listener, fd, s);
+		cr_assert_eq(setsockopt(fd[1], IPPROTO_TCP, TCP_QUICKACK, &late_ack,
+					sizeof(late_ack)),
+			     0);
+		cr_assert_eq(send(fd[0], "some", 4, 0), 4);
+		n = show(s[0], fd[0], 4);
+		cr_assert_eq(ioctl(fd[0], SIOCOUTQ, &unacked), 0);
+		if (n > 0)
+			unacked -= (int)n; /* of the first send, if that was acknowledged */
+		cr_assert(n == -RSK_EKERNEL || unacked <= 0, "shown with bytes unacknowledged");
+	}
+	cr_assert_gt(unacked, 0);
 }
 
 /* Nor where a rate, or a small buffer, holds it back. */
