@@ -41,6 +41,7 @@ suites_long() # SECONDS for each fuzz target
 {
 	local cores
 	cores=$(nproc)
+	ctests "those that take longest" 15 slow $((cores * 2))
 	ctests "behaviours without spinning, with small rings" 20 configs "$cores"
 	ctests "real programs in more ways" 15 real-more 1
 	ctests "teeth: what is wrong is noticed" 10 teeth "$cores"
@@ -70,7 +71,7 @@ suites_memory()
 
 suites_longest()
 {
-	local cores labels='^(real|real-more|fault)$'
+	local cores labels='^(real|real-more|fault|slow)$'
 	cores=$(nproc)
 	suite "real programs and faults without spinning" env RSOCK_SPIN_US=0 \
 		timeout -k 20 30m scripts/ctest.sh build -L "$labels" -j $((cores * 2))
