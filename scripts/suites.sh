@@ -69,6 +69,11 @@ suites_memory()
 	ctests "rsockd's memory, by memcheck" 20 net-memory $(($(nproc) * 2))
 }
 
+suites_next()
+{
+	suite "the next Debian" limited 30 make -s debian-next
+}
+
 suites_longest()
 {
 	local cores labels='^(real|real-more|fault|slow)$'
@@ -113,16 +118,20 @@ rdma_shard_of_commit()
 	echo "${RSOCK_RDMA_SHARD:-$(($(turn_of_commit "$RDMA_GATED") + 1))}"
 }
 
-# Both need rsockd and etcd, and several minutes.
+# Each takes some ten minutes.
 suites_in_turn()
 {
-	suites_rdma "$(rdma_shard_of_commit)"
-	case $(turn_of_commit 2) in
+	case $(turn_of_commit 3) in
 	0)
+		suites_rdma "$(rdma_shard_of_commit)"
 		suites_clusters
 		;;
 	1)
+		suites_rdma "$(rdma_shard_of_commit)"
 		suites_memory
+		;;
+	2)
+		suites_next
 		;;
 	esac
 }

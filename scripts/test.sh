@@ -3,7 +3,8 @@
 #
 # test.sh --all, make test-all: everything. test.sh --ci: what .ci/run runs after make test: the
 # tests that --all has in addition, except the soak and the real programs' configurations; of
-# test/rdma one of the parts that are gated, and of clusters and rsockd's memory one, in turn.
+# test/rdma one of the parts that are gated, of clusters and rsockd's memory one, or the next Debian,
+# in turn.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh
@@ -21,6 +22,7 @@ case ${1:-} in
 	suites_containers
 	suites_clusters
 	suites_memory
+	suites_next
 	for shard in $(rdma_shards); do
 		suites_rdma "$shard"
 	done
