@@ -266,8 +266,14 @@ int rsk_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const
 			rc = merge(&p);
 			if (final && (rc || last || !told))
 				return rc;
+			/*
+			 * Events that are none for the program. A handler may have run while that
+			 * was found out.
+			 */
+			if (final && !mask && rsk_sigdefer_handled != handled)
+				return -EINTR;
 			if (final)
-				continue; /* events that are none for the program */
+				continue;
 			if (rc)
 				break;
 		}

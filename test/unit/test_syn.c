@@ -12,6 +12,8 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -21,6 +23,7 @@
 #include "engine.h"
 #include "plain_host.h"
 #include "ready.h"
+#include "sigdefer.h"
 #include "stream.h"
 #include "syn.h"
 #include "upcall.h"
@@ -391,6 +394,62 @@ Test(syn, who_is_woken_meanwhile_waits)
 	cr_assert_eq(told, 0);
 	cr_assert(rsk_syn_reading_try());
 	rsk_syn_reading_end();
+}
+
+static _Atomic(bool) ran;
+
+/* As the signal trampoline calls one. */
+static void handler(int number)
+{
+	(void)number;
+	rsk_sigdefer_handled++;
+	atomic_store(&ran, true);
+}
+
+static void *polls_long(void *arg)
+{
+	const struct timespec wait = { .tv_sec = 5 };
+	struct pollfd p = { .fd = polled_fd, .events = POLLIN };
+
+	*(int *)arg = rsk_poll(&p, 1, &wait, NULL);
+	return NULL;
+}
+
+/* A handler that runs while such a thread looks what woke it interrupts its poll(). */
+Test(syn, a_signal_meanwhile_interrupts_a_poll)
+{
+	const uint32_t what = SOF_TIMESTAMPING_TX_SCHED;
+	struct pollfd p = { .events = POLLIN };
+	struct rsk_stream *s;
+	int listener, fd[2], told = -1;
+	pthread_t thread;
+
+	rsk_engine_init(&plain_host);
+	cr_assert_neq(signal(SIGUSR1, handler), SIG_ERR);
+	listener = listener_of(AF_INET);
+	fd[0] = socket(AF_INET, SOCK_STREAM, 0);
+	rsk_fd_socket(fd[0], true, false);
+	cr_assert_eq(connect(fd[0], &at.any, sizeof(at)), 0);
+	rsk_fd_connected(fd[0], &at.any, sizeof(at));
+	fd[1] = accept(listener, NULL, NULL);
+	s = rsk_stream_of(fd[0]);
+	cr_assert_not_null(s);
+	p.fd = polled_fd = fd[0];
+	atomic_store(&s->syn.shown, true);
+	cr_assert_eq(setsockopt(fd[0], SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof(what)), 0);
+	cr_assert(rsk_syn_reading_try());
+	cr_assert_eq(send(fd[0], "shown", 5, 0), 5);
+	cr_assert_eq(poll(&p, 1, 1000), 1);
+	cr_assert_eq(pthread_create(&thread, NULL, polls_long, &told), 0);
+	cr_assert_not(joins(thread, 50));
+	cr_assert_eq(pthread_kill(thread, SIGUSR1), 0);
+	while (!atomic_load(&ran))
+		sched_yield();
+	rsk_syn_take_late(s, fd[0]);
+	rsk_syn_reading_end();
+	cr_assert(joins(thread, 20000));
+	cr_assert_eq(told, -EINTR);
+	rsk_stream_unpin(s);
 }
 
 /* Whoever takes the packet: the next send is to show its segment, and is not taken for the last. */
