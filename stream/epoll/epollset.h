@@ -183,6 +183,8 @@ struct rsk_epoll {
 	 * threads that push to calls.
 	 */
 	_Atomic(uint32_t) sleepers;
+	/* Events left out by epoll_shown.c since a packet was taken, and rsk_syn_taken then; lock. */
+	uint32_t unshown, unshown_taken;
 	uint32_t answer;  /* counts the results that waits return */
 	uint32_t changed; /* counts EPOLL_CTL_ADD and MOD; lock */
 	uint32_t told_n;  /* The data of the first events in the last result; lock. */

@@ -31,6 +31,7 @@ static _Atomic(bool) programs, kept;
 /* The reading lock: syn.h. */
 static _Atomic(bool) reading;
 _Atomic(bool) rsk_syn_some_shown;
+_Atomic(uint32_t) rsk_syn_taken;
 
 void rsk_syn_is_the_programs(void)
 {
@@ -254,7 +255,10 @@ static size_t take(int fd, uint8_t *packet, size_t most)
 			    .msg_controllen = sizeof(control) };
 	ssize_t n = rsk_sys_recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT);
 
-	return n > 0 ? (size_t)n : 0;
+	if (n <= 0)
+		return 0;
+	atomic_fetch_add_explicit(&rsk_syn_taken, 1, memory_order_relaxed);
+	return (size_t)n;
 }
 
 void rsk_syn_take_late(struct rsk_stream *s, int fd)

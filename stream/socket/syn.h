@@ -68,4 +68,7 @@ bool rsk_syn_is_near(int fd, uint32_t most_us);
  */
 extern _Atomic(bool) rsk_syn_some_shown;
 
+/* Packets that have been taken from error queues. Counted with the reading lock; relaxed. */
+extern _Atomic(uint32_t) rsk_syn_taken;
+
 #endif

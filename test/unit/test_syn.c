@@ -15,12 +15,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "engine.h"
+#include "epoll.h"
 #include "plain_host.h"
 #include "ready.h"
 #include "sigdefer.h"
@@ -340,6 +342,45 @@ Test(syn, a_poll_goes_on_when_a_segment_is_shown_again)
 	cr_assert_eq(rsk_poll(&p, 1, &wait, NULL), 0);
 	cr_assert_eq(p.revents, 0);
 	cr_assert_geq(rsk_now_ns() - began, 200000000);
+	rsk_stream_unpin(s);
+}
+
+/* An error of another file whose registration has the same data is reported, at last. */
+Test(syn, an_error_of_what_has_the_same_data)
+{
+	const struct timespec wait = { .tv_sec = 5 }, now = { 0 };
+	const uint32_t what = SOF_TIMESTAMPING_TX_SCHED;
+	struct epoll_event in = { .events = EPOLLIN, .data.u64 = 7 }, none = { .data.u64 = 7 }, ev;
+	int listener, fd, set, ends[2];
+	struct rsk_stream *s;
+
+	rsk_engine_init(&plain_host);
+	listener = listener_of(AF_INET);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	rsk_fd_socket(fd, true, false);
+	cr_assert_eq(connect(fd, &at.any, sizeof(at)), 0);
+	rsk_fd_connected(fd, &at.any, sizeof(at));
+	s = rsk_stream_of(fd);
+	cr_assert_not_null(s);
+	set = epoll_create1(0);
+	rsk_fd_epoll(set);
+	cr_assert_eq(rsk_epoll_ctl(set, EPOLL_CTL_ADD, fd, &in), 0);
+	cr_assert_eq(pipe(ends), 0);
+	cr_assert_eq(rsk_epoll_ctl(set, EPOLL_CTL_ADD, ends[1], &none), 0);
+	atomic_store(&s->syn.shown, true);
+	atomic_store(&rsk_syn_some_shown, true);
+	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof(what)), 0);
+	cr_assert_eq(send(fd, "shown", 5, 0), 5);
+	cr_assert_eq(rsk_epoll_wait(set, &ev, 1, &now, NULL), 0, "a segment that is shown");
+	close(ends[0]);
+	cr_assert_eq(rsk_epoll_wait(set, &ev, 1, &wait, NULL), 1);
+	cr_assert_eq(ev.events, EPOLLERR);
+	cr_assert_eq(rsk_epoll_wait(set, &ev, 1, &wait, NULL), 1);
+	cr_assert_eq(ev.events, EPOLLERR);
+	epoll_ctl(set, EPOLL_CTL_DEL, ends[1], NULL);
+	cr_assert_eq(send(fd, "shown", 5, 0), 5);
+	cr_assert_eq(rsk_epoll_wait(set, &ev, 1, &now, NULL), 0, "another one");
+	close(listener);
 	rsk_stream_unpin(s);
 }
 
