@@ -62,16 +62,23 @@ static uid_t overflow_uid(void)
  * parent has, so no user lacks one. It is read each time: the process may have moved to another
  * namespace.
  */
-bool rsk_user_all_have_ids(void)
+static bool all_users_have_numbers(void)
 {
 	uint64_t map[4];
 
 	return read_numbers(UID_MAP, map, 4) == 3 && map[0] == 0 && map[2] == ALL_UIDS;
 }
 
+bool rsk_user_root_is_one(void)
+{
+	uint64_t map[3];
+
+	return read_numbers(UID_MAP, map, 3) == 3 && map[0] == 0 && map[2] == 1;
+}
+
 bool rsk_user_is_one(uid_t uid)
 {
-	return uid != (uid_t)-1 && (uid != overflow_uid() || rsk_user_all_have_ids());
+	return uid != (uid_t)-1 && (uid != overflow_uid() || all_users_have_numbers());
 }
 
 bool rsk_user_same(uid_t a, uid_t b)

@@ -22,10 +22,12 @@
 bool rsk_user_is_one(uid_t uid);
 
 /*
- * True if every user has an id in the user namespace of this process, as in the initial one. Reads
- * /proc.
+ * True if user 0 of the user namespace of this process is one user of the host, mapped by itself:
+ * whoever made the namespace (unshare --map-root-user, rootless containers). In the initial one, and
+ * where 0 begins a range (a system container, --userns-remap), there are containers without user
+ * namespaces, or with the same range, whose roots have the same number. Reads /proc.
  */
-bool rsk_user_all_have_ids(void);
+bool rsk_user_root_is_one(void);
 
 /* True if both ids name the same user. */
 bool rsk_user_same(uid_t a, uid_t b);

@@ -26,7 +26,7 @@
 void rsk_local_apart_reloaded(struct rsk_local *l)
 {
 	l->apart = l->settings->between_namespaces;
-	l->root_is_many = rsk_user_all_have_ids();
+	l->root_is_many = !rsk_user_root_is_one();
 }
 
 static bool is_believed(const struct rsk_local_user *u, uint64_t now_ns)

@@ -70,7 +70,7 @@ bool rsk_local_may_rendezvous(const struct rsk_local *l, const struct rsk_local_
 /*
  * Root of a container without a user namespace is user 0 outside, too, but may do less than the
  * host's root, and nothing to the next container's: that is not one user. Where this daemon itself
- * is in a user namespace, user 0 is whoever made that.
+ * is in a user namespace of one user, user 0 is whoever made that.
  */
 static bool may_apart(const struct rsk_local *l, const struct rsk_local_party *one,
 		      const struct rsk_local_party *other, uint16_t service)
