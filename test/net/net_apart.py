@@ -112,6 +112,27 @@ while True:
     threading.Thread(target=serve, args=(l.accept()[0],), daemon=True).start()
 """
 
+# Starts a program as root of a user namespace with a range of numbers, as a system container has it.
+RANGE = """
+import ctypes, os, sys
+ready, done = os.pipe(), os.pipe()
+if not os.fork():
+    os.read(ready[0], 1)
+    for name in "uid_map", "gid_map":
+        with open(f"/proc/{os.getppid()}/{name}", "w") as file:
+            file.write("0 100000 1000")
+    os.write(done[1], b"x")
+    os._exit(0)
+assert ctypes.CDLL(None).unshare(0x10000000) == 0
+os.write(ready[1], b"x")
+os.read(done[0], 1)
+os.wait()
+os.setgroups([])
+os.setresgid(0, 0, 0)
+os.setresuid(0, 0, 0)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
 
 class Box(Host):
     """A container on the host: its own network, with a veth pair to the host, which routes."""
@@ -393,21 +414,18 @@ def user_namespaces(t):
     stays_out(t, host, server, b.peer(within=root_within(BOB)))
 
 
-@case(timeout=90)
-def rsockd_in_a_box(t):
-    """And nowhere on the host: a user without privileges runs it, root of a user namespace, and the
-    others see the directory of its socket.
-    """
+def daemon_in_a_box(t, uid, within):
+    """rsockd in the third of three boxes, and nowhere on the host."""
     host = Lab(t, 1).hosts[0]
     folder = t.path("shared")
     os.mkdir(folder)
-    os.chown(folder, ALICE, ALICE)
+    os.chown(folder, uid, uid)
     for name in "local", "control", "state":
         setattr(host, name, os.path.join(folder, name))
     path = host.write_config()
-    os.chown(host.state, ALICE, ALICE)
+    os.chown(host.state, uid, uid)
     a, b, c = boxes_of(host, 3)
-    c.run([os.path.join(t.bin, "rsockd"), "-c", path], within=root_within(ALICE), name="rsockd")
+    c.run([os.path.join(t.bin, "rsockd"), "-c", path], within=within, name="rsockd")
 
     def answers():
         try:
@@ -415,9 +433,28 @@ def rsockd_in_a_box(t):
         except OSError:
             return 0
     t.until(answers, 20, "rsockd to answer")
+    return host, a, b
+
+
+@case(timeout=90)
+def rsockd_in_a_box(t):
+    """A user without privileges runs it, root of a user namespace, and the
+    others see the directory of its socket.
+    """
+    host, a, b = daemon_in_a_box(t, ALICE, root_within(ALICE))
     server, client = pair(a, b)
     works(t, host, server, client)
     stays_out(t, host, server, b.peer(user=BOB))
+
+
+@case(timeout=90)
+def rsockd_in_a_system_container(t):
+    """Whose containers' roots are all the root of it."""
+    within = ["/usr/bin/python3", "-c", RANGE, *OTHER]
+    host, a, b = daemon_in_a_box(t, 100000, within)
+    server, client = pair(a, b, user=None, within=within)
+    stays_tcp(t, host, client, server, 8)
+    t.equal(host.figure("local_apart_total"), 0, "found by their first segments")
 
 
 @case(timeout=90)
@@ -657,6 +694,34 @@ def claim_without_end(t, ipv6=False):
         for one in mallory:
             one.claim(bool(k & 1), (k * 7919, k, 1), (1024 + k, PORT))
     works(t, host, *(pair(a, b, to=a.ip6, listen=IPV6) if ipv6 else pair(a, b)))
+
+
+@case(timeout=90)
+def who_says_that_it_is_the_host_s(t):
+    """An end of a connection within the host, whose program has no library, by its addresses and its
+    cookie, which can be guessed: by root of a box, which has the number of the host's, and by a
+    user.
+    """
+    host, (a,) = boxes(t, 1)
+    for port, uid in (PORT, 0), (PORT + 1, ALICE):
+        server = host.peer(user=uid or None).listen(port)
+        with host.inside(), local.as_user(uid):
+            server.tell("accept", of=f"l{port}", group="s", n=1)
+            near = socket.create_connection(("127.0.0.1", port))
+        server.hear()
+        own = local.Client(a.local, uid)
+        with a.inside():
+            liar = local.Client(a.local, uid, elsewhere=True)
+        for _ in range(20):
+            answered(t, server, near)
+            liar.look_up(near, True)
+            t.equal(stat_reason(t, liar.hear()[0]), "other-netns", f"the claim of user {uid}")
+
+        def is_found():
+            answered(t, server, near)
+            own.look_up(near, True)
+            return own.hear()[0]["type"] == local.RENDEZVOUS
+        t.until(is_found, 20, "one on the host to be believed")
 
 
 @case(timeout=90)

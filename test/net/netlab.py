@@ -15,6 +15,7 @@ import socket
 import subprocess
 import time
 
+import local
 from lib.daemon import Daemon
 from lib.harness import Failure
 
@@ -75,6 +76,7 @@ class Host(Daemon):
         self.control = self.t.path(f"control{number}.sock")
         self.state = self.t.path(f"state{number}")
         self.local = self.t.path(f"local{number}.sock")
+        local.HERE.setdefault(self.local, self.inside)
         self.daemon = None
         self.config = {}
 

@@ -230,6 +230,7 @@ static int admit(struct rsk_local *l, int fd)
 	p->l = l;
 	p->fd = fd;
 	p->pid = who.pid;
+	p->netns = rsk_netns_of_fd(fd);
 	/* All users that the kernel cannot name count as one user. */
 	p->uid = rsk_user_is_one(who.uid) ? who.uid : RSK_PMA_NOBODY;
 	p->event = event_new(l->base, fd, EV_READ | EV_PERSIST, on_readable, p);

@@ -39,6 +39,8 @@ struct rsk_local_process {
 	int fd;
 	int32_t pid; /* of the process that connected, as the kernel reports it */
 	uint32_t uid;
+	/* In which it connected, as the kernel says: the accepted socket is there, too. */
+	uint64_t netns;
 	struct event *event;
 	struct rsk_local_user *user;
 	struct rsk_local_process *prev, *next; /* list of those that are put off */

@@ -49,7 +49,8 @@ enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_loca
 	struct rsk_owner own;
 	int rc;
 
-	if (m->tuple.netns != l->netns)
+	/* Whoever is elsewhere and names a socket here does not hold it: a user is not one, there. */
+	if (m->tuple.netns != l->netns || p->netns != l->netns)
 		return RSK_REASON_OTHER_NETNS;
 	rc = rsk_owner_lookup(&m->tuple, &own);
 	if (rc == -ENOENT)
