@@ -23,9 +23,9 @@ bool rsk_user_is_one(uid_t uid);
 
 /*
  * True if user 0 of the user namespace of this process is one user of the host, mapped by itself:
- * whoever made the namespace (unshare --map-root-user, rootless containers). In the initial one, and
- * where 0 begins a range (a system container, --userns-remap), there are containers without user
- * namespaces, or with the same range, whose roots have the same number. Reads /proc.
+ * whoever made the namespace (unshare --map-root-user, rootless containers). In the initial one,
+ * and where 0 begins a range (a system container, --userns-remap), there may be containers without
+ * user namespaces, or with the same range, whose roots have the same number. Reads /proc.
  */
 bool rsk_user_root_is_one(void);
 
