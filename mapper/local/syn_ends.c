@@ -14,7 +14,7 @@
 struct rsk_syn_end {
 	struct rsk_rendezvous_table_end end;
 	struct rsk_syn syn;
-	bool asked;
+	bool asked, refused;
 	uint64_t since_ns;
 	struct rsk_syn_end *prev, *next;		 /* of all */
 	struct rsk_syn_end *prev_of_user, *next_of_user; /* of its user */
@@ -31,6 +31,7 @@ struct rsk_syn_user {
 
 struct rsk_syn_port {
 	uint16_t port;
+	size_t n;
 	struct rsk_syn_end *oldest;
 	UT_hash_handle hh;
 };
@@ -81,6 +82,7 @@ static void drop(struct rsk_syn_ends *s, struct rsk_syn_end *e)
 	DL_DELETE2(u->oldest, e, prev_of_user, next_of_user);
 	DL_DELETE2(p->oldest, e, prev_of_port, next_of_port);
 	u->n--;
+	p->n--;
 	s->n--;
 	free(e);
 	drop_empty_user(s, u);
@@ -129,11 +131,12 @@ static bool is_alike(const struct rsk_syn_end *e, const struct rsk_syn_end *what
 static void make_room(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
 {
 	const size_t most = what->syn.n ? RSK_SYN_ENDS_MOST_OF_PORT : RSK_SYN_ENDS_UNNAMED_OF_PORT;
-	struct rsk_syn_user *u = user_of(s, what->end.uid);
+	const struct rsk_syn_user *u = user_of(s, what->end.uid);
+	const struct rsk_syn_port *p = port_of(s, client_port(&what->end));
 	struct rsk_syn_end *e, *oldest_of_port = NULL;
 	size_t of_port = 0;
 
-	for (e = first_of_port(s, &what->end); e; e = e->next_of_port) {
+	for (e = p ? p->oldest : NULL; e; e = e->next_of_port) {
 		if (!is_alike(e, what))
 			continue;
 		if (!oldest_of_port)
@@ -142,6 +145,8 @@ static void make_room(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
 	}
 	if (of_port >= most)
 		drop(s, oldest_of_port);
+	else if (p && p->n >= RSK_SYN_ENDS_MOST_OF_PORT_IN_ALL)
+		drop(s, p->oldest);
 	else if (u && u->n >= RSK_SYN_ENDS_MOST_OF_ONE)
 		drop(s, u->oldest);
 	else if (s->n >= RSK_SYN_ENDS_MOST)
@@ -231,6 +236,7 @@ static int wait_for(struct rsk_syn_ends *s, const struct rsk_syn_end *what)
 	DL_APPEND2(u->oldest, e, prev_of_user, next_of_user);
 	DL_APPEND2(p->oldest, e, prev_of_port, next_of_port);
 	u->n++;
+	p->n++;
 	s->n++;
 	return 0;
 }
@@ -260,6 +266,9 @@ int rsk_syn_ends_look(struct rsk_syn_ends *s, const struct rsk_rendezvous_table_
 		/* Who may not be brought together with an end cannot have it asked, either. */
 		if (!calls->may(calls->ctx, end, &e->end)) {
 			strange |= shares;
+			if (shares && !e->refused)
+				calls->refuse(calls->ctx, &e->end);
+			e->refused |= shares;
 			continue;
 		}
 		if (!shares && !is_translated(calls, e, end, &translated))

@@ -17,8 +17,10 @@
 #define RSK_SYN_ENDS_MOST_OF_ONE 1024u
 /* That have named a segment, of one user, side and client port: each may be a guess. */
 #define RSK_SYN_ENDS_MOST_OF_PORT 4u
-/* The same, of ends that have named none: whoever looks there passes them all. */
+/* The same, of ends that have named none. */
 #define RSK_SYN_ENDS_UNNAMED_OF_PORT 32u
+/* Of all users, with one client port: whoever looks there passes them all. */
+#define RSK_SYN_ENDS_MOST_OF_PORT_IN_ALL 256u
 #define RSK_SYN_ENDS_WAIT_NS RSK_RENDEZVOUS_TABLE_WAIT_NS
 
 struct rsk_syn_end;
@@ -39,6 +41,11 @@ struct rsk_syn_ends_calls {
 		    const struct rsk_rendezvous_table_end *other);
 	/* Whether an accepting end's peer is, as it sees it, an address of this host. */
 	bool (*is_ours)(const void *ctx, const struct rsk_tuple *accepting);
+	/*
+	 * An end that waits may not be brought together with one that may be its other end, as far
+	 * as ports and addresses tell. Once for each.
+	 */
+	void (*refuse)(void *ctx, const struct rsk_rendezvous_table_end *end);
 	/* The connecting end may belong to one that waits: it is to say what its segment was. */
 	void (*ask)(void *ctx, const struct rsk_rendezvous_table_end *end);
 	/*

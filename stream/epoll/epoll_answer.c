@@ -280,7 +280,7 @@ static int translate(struct rsk_epoll_family *f, struct rsk_epoll *e, struct epo
 		enum news what = news(f, e, &ev, &r);
 
 		if (what == NEWS_APPLICATION) {
-			if (__builtin_expect((ev.events & (EPOLLERR | EPOLLHUP)) == EPOLLERR, 0) &&
+			if (__builtin_expect(ev.events & EPOLLERR, 0) &&
 			    !rsk_epoll_unshow(f, e, &ev))
 				continue;
 			evs[out++] = ev;

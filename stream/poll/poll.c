@@ -112,7 +112,8 @@ static int merge(struct rsk_poll_set *p)
 		bool asked = p->kernel[p->items[i].at].fd >= 0;
 
 		if (!p->items[i].paired) {
-			if (__builtin_expect(f->revents & POLLERR, 0))
+			if (__builtin_expect(f->revents & POLLERR, 0) &&
+			    rsk_fd_names(f->fd, p->items[i].s))
 				f->revents = rsk_stream_poll_unpaired(p->items[i].s, f->fd,
 								      f->events, f->revents);
 			continue;

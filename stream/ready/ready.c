@@ -40,8 +40,13 @@ static short ask_kernel(int fd, short events)
  */
 static short ask_until_end(struct rsk_stream *s, int fd, short events, short kernel)
 {
-	for (int i = 0; i < END_LOOKS && (kernel & END_EVENTS) == POLLERR; i++) {
-		if (atomic_load(&s->syn.shown))
+	bool shown = atomic_load(&s->syn.shown);
+
+	/* A segment that is shown again may be there beside an end, too. */
+	for (int i = 0; i < END_LOOKS &&
+			((kernel & END_EVENTS) == POLLERR || (!i && shown && (kernel & POLLERR)));
+	     i++) {
+		if (shown)
 			rsk_syn_take_shown(s, fd);
 		kernel = ask_kernel(fd, events);
 	}
@@ -50,7 +55,7 @@ static short ask_until_end(struct rsk_stream *s, int fd, short events, short ker
 
 short rsk_stream_poll_unpaired(struct rsk_stream *s, int fd, short events, short kernel)
 {
-	return (kernel & END_EVENTS) == POLLERR && atomic_load(&s->syn.shown) ?
+	return (kernel & POLLERR) && atomic_load(&s->syn.shown) ?
 		       ask_until_end(s, fd, events, kernel) :
 		       kernel;
 }
@@ -217,7 +222,7 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 		kernel = rx_ring && tx_ring && !atomic_load(&s->tcp_news) ?
 				 0 :
 				 ask_kernel(fd, (short)(events | POLLIN | POLLRDHUP));
-	if (kernel >= 0 && (kernel & END_EVENTS) == POLLERR)
+	if (kernel >= 0 && (kernel & POLLERR))
 		kernel = ask_until_end(s, fd, (short)(events | POLLIN | POLLRDHUP), (short)kernel);
 	/* These bytes count as if in the socket's queue, before all others. */
 	if (rsk_over_unread(s))

@@ -659,6 +659,7 @@ def guess(t, ipv6=False):
     for said in None, (seq, mark, 1):
         mallory.claim(True, said, (port, PORT))
         t.equal(stat_reason(t, mallory.heard()), "other-user", f"another user: {said}")
+    t.equal(stat_reason(t, alice.heard()), "other-user", "the end that waits is told, once")
     for k in range(32):
         for what, syn in (("a wrong sequence number", (seq ^ 1 << k, mark, 1)),
                           ("wrong marks", (seq, mark + 4 + 2000 * k, 4))):

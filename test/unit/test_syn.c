@@ -314,6 +314,32 @@ Test(syn, a_segment_that_is_shown_again)
 	cr_assert_eq(poll(&p, 1, 0), 0);
 }
 
+/* An end is reported as without it. */
+Test(syn, a_segment_that_is_shown_again_beside_the_end)
+{
+	const uint32_t what = SOF_TIMESTAMPING_TX_SCHED;
+	struct pollfd p = { .events = POLLIN };
+	int listener, fd[2];
+	struct rsk_stream *s[2];
+
+	rsk_engine_init(&plain_host);
+	listener = listener_of(AF_INET);
+	connection(listener, fd, s);
+	transfer(fd[0], fd[1], 5);
+	cr_assert_eq(setsockopt(fd[0], SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof(what)), 0);
+	transfer(fd[0], fd[1], 5);
+	close(fd[1]);
+	cr_assert_eq(shutdown(fd[0], SHUT_WR), 0);
+	atomic_store(&s[0]->syn.shown, true);
+	p.fd = fd[0];
+	for (int i = 0; i < 1000 && !(p.revents & POLLHUP); i++) {
+		usleep(1000);
+		cr_assert_eq(poll(&p, 1, 1000), 1);
+	}
+	cr_assert_eq(p.revents, POLLIN | POLLERR | POLLHUP);
+	cr_assert_eq(rsk_stream_poll_unpaired(s[0], fd[0], POLLIN, p.revents), POLLIN | POLLHUP);
+}
+
 /* A poll() that has nothing else to report goes on to wait. */
 Test(syn, a_poll_goes_on_when_a_segment_is_shown_again)
 {

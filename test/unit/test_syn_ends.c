@@ -54,6 +54,14 @@ static void ask(void *ctx, const struct rsk_rendezvous_table_end *end)
 	times_asked++;
 }
 
+static uint32_t refused, times_refused;
+
+static void refuse(void *ctx, const struct rsk_rendezvous_table_end *end)
+{
+	refused = end->process;
+	times_refused++;
+}
+
 static void differ(void *ctx, const struct rsk_rendezvous_table_end *one,
 		   const struct rsk_rendezvous_table_end *other)
 {
@@ -63,6 +71,7 @@ static void differ(void *ctx, const struct rsk_rendezvous_table_end *one,
 
 static const struct rsk_syn_ends_calls calls = { .may = may,
 						 .is_ours = is_ours,
+						 .refuse = refuse,
 						 .ask = ask,
 						 .differ = differ };
 
@@ -310,7 +319,11 @@ Test(syn_ends, users_who_may_not_meet)
 	have_asked(&s, &c);
 	nobody_else = true;
 	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), -EPERM);
+	cr_assert(times_refused == 1 && refused == 2, "the one that waits is told, too");
+	cr_assert_eq(look(&s, &a, 1000, 1, 0, &found), -EPERM);
+	cr_assert_eq(times_refused, 1, "once");
 	cr_assert_eq(look(&s, &c, 998, 4, 0, &found), -EPERM);
+	cr_assert(times_refused == 2 && refused == 1);
 	cr_assert_eq(s.n, 2, "both wait for somebody else");
 	c.uid = a.uid;
 	have_asked(&s, &c);
@@ -461,5 +474,25 @@ Test(syn_ends, a_process_that_has_gone)
 	rsk_syn_ends_gone(&s, 3, 1);
 	rsk_syn_ends_gone(&s, 1, 2);
 	cr_assert(!s.n && !s.users && !s.ports && !s.oldest);
+	rsk_syn_ends_fini(&s);
+}
+
+/* Users without number, as one has who has a range of them. */
+Test(syn_ends, few_of_one_port_in_all)
+{
+	struct rsk_rendezvous_table_end e = end_of(2, true);
+	struct rsk_syn_ends s = { 0 };
+	uint32_t found;
+
+	nobody_else = true;
+	for (uint32_t i = 0; i < 3 * RSK_SYN_ENDS_MOST_OF_PORT_IN_ALL; i++) {
+		e.process = e.uid = e.cookie = 100 + i;
+		cr_assert_eq(look(&s, &e, 0, 0, 0, &found), 0);
+	}
+	cr_assert_eq(s.n, RSK_SYN_ENDS_MOST_OF_PORT_IN_ALL);
+	e.tuple.local_port++;
+	e.cookie++;
+	cr_assert_eq(look(&s, &e, 0, 0, 0, &found), 0);
+	cr_assert_eq(s.n, RSK_SYN_ENDS_MOST_OF_PORT_IN_ALL + 1, "another port");
 	rsk_syn_ends_fini(&s);
 }

@@ -87,6 +87,21 @@ void rsk_local_ask_syn(struct rsk_local *l, struct rsk_local_process *p,
 	rsk_local_tell(l, p, &m, -1);
 }
 
+/* Whose end of this namespace it is, the kernel knows. */
+static bool knows_whose(const struct rsk_local *l, const struct rsk_rendezvous_table_end *end)
+{
+	return end->tuple.netns == l->netns;
+}
+
+static void refuse(void *ctx, const struct rsk_rendezvous_table_end *end)
+{
+	struct rsk_local *l = ctx;
+	struct rsk_local_process *p = rsk_local_process(l, end->process);
+
+	if (p && !knows_whose(l, end))
+		rsk_local_answer(l, p, end, RSK_REASON_OTHER_USER);
+}
+
 /* The connecting end may lead to one that waits. */
 static void ask(void *ctx, const struct rsk_rendezvous_table_end *end)
 {
@@ -102,7 +117,12 @@ bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
 			    const struct rsk_rendezvous_table_end *end)
 {
 	const struct rsk_syn_ends_calls calls = {
-		.may = may, .is_ours = is_ours, .ask = ask, .differ = differ, .ctx = l
+		.may = may,
+		.is_ours = is_ours,
+		.refuse = refuse,
+		.ask = ask,
+		.differ = differ,
+		.ctx = l,
 	};
 	struct rsk_rendezvous_table_end ours = *end, theirs;
 	struct rsk_syn syn = { 0 };
@@ -118,8 +138,7 @@ bool rsk_local_lookup_apart(struct rsk_local *l, struct rsk_local_process *p,
 	rc = rsk_syn_ends_look(&l->syn_ends, &ours, &syn, now_ns, &calls, &theirs);
 	if (rc == -EPERM)
 		l->count.not_allowed++;
-	/* Whose end of this namespace it is, the kernel knows. */
-	if (rc == -EPERM && end->tuple.netns != l->netns) {
+	if (rc == -EPERM && !knows_whose(l, end)) {
 		rsk_local_answer(l, p, end, RSK_REASON_OTHER_USER);
 		return true;
 	}
