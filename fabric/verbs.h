@@ -41,10 +41,10 @@
 #define RSK_VERBS_H
 
 #include <rsock/stats.h>
+#include <rsock/version.h>
 
 #include "segment.h"
 
-#define RSK_VERBS_VERSION 9u
 /* Private data that an rdma_cm request carries. */
 #define RSK_VERBS_PRIVATE_BYTES 48u
 /* Of an indirect buffer; a slot of maximum size goes through it in pieces. */

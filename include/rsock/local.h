@@ -10,12 +10,14 @@
 
 #include <rsock/qos.h>
 #include <rsock/tuple.h>
+#include <rsock/version.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* In a directory of its own, which containers may share (docs/containers.md). */
 #define RSK_LOCAL_PATH "/run/rsock/local.sock"
-#define RSK_LOCAL_MAGIC UINT64_C(0x36306c6b636f7372)
+#define RSK_LOCAL_LETTERS 0x6c6b636f7372
+#define RSK_LOCAL_MAGIC RSK_MAGIC(RSK_LOCAL_LETTERS, RSK_LOCAL_VERSION)
 
 enum rsk_local_type {
 	/*
@@ -142,6 +144,15 @@ struct rsk_local_msg {
 };
 
 _Static_assert(sizeof(struct rsk_local_msg) == 160, "no hidden padding");
+
+/*
+ * What rsockd says to a process whose messages are of another version, before it closes the
+ * connection. It never changes, nor do the letters with which each message begins.
+ */
+struct rsk_local_version {
+	uint64_t magic; /* with rsockd's version */
+	uint64_t pad;	/* 0 */
+};
 
 #define RSK_LOCAL_FIRST_CONTACT_SUFFIX ".first"
 #define RSK_LOCAL_FIRST_CONTACT_MOST 128u

@@ -15,10 +15,11 @@
 #ifndef RSOCK_PORT_TABLE_H
 #define RSOCK_PORT_TABLE_H
 
+#include <rsock/version.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define RSK_PORT_TABLE_MAGIC UINT64_C(0x31306472616f6272)
+#define RSK_PORT_TABLE_MAGIC RSK_MAGIC(0x6472616f6272, RSK_PORT_TABLE_VERSION)
 #define RSK_PORT_TABLE_PORTS 16u
 #define RSK_PORT_TABLE_IPS 8u			    /* addresses of a port */
 #define RSK_PORT_TABLE_HOLDERS 64u		    /* holders of a record: the processes, */

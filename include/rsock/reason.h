@@ -14,7 +14,12 @@ enum rsk_reason {
 	RSK_REASON_COUNT
 };
 
-_Static_assert(RSK_REASON_COUNT <= 255, "a reason fits a byte");
+/*
+ * Reasons are appended without another version of anything: what comes from another process may be
+ * one that this version does not know, up to RSK_REASON_MOST. It is shown as "unknown".
+ */
+#define RSK_REASON_MOST 255u
+_Static_assert(RSK_REASON_COUNT <= RSK_REASON_MOST, "a reason fits a byte");
 
 struct rsk_reason_row {
 	const char *token;

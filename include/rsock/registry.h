@@ -16,6 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * All releases read and write this one layout: it is where their processes find each other, before
+ * either knows the other's version. A field may be added in what is reserved, which readers leave
+ * alone. Another layout needs another file name, since processes of two versions would otherwise
+ * repair each other's header for ever (docs/adr/versions.md).
+ */
 #define RSK_REGISTRY_VERSION 2
 #define RSK_REGISTRY_MAGIC UINT64_C(0x314745524b4f4353)
 #define RSK_REGISTRY_ENTRY_MAGIC 0x5253454eU
@@ -45,7 +51,7 @@ struct rsk_registry_entry {
 	uint64_t posted_ns; /* CLOCK_MONOTONIC */
 	/* Data of that process: a stream id, an AssocHandle. */
 	uint64_t user;
-	uint64_t reserved[2]; /* 0 */
+	uint64_t reserved[2]; /* written as 0, and not read: later releases may have more here */
 	uint64_t checksum;    /* XXH3-64, keyed, of the bytes before it */
 };
 

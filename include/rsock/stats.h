@@ -12,12 +12,12 @@
 #define RSOCK_STATS_H
 
 #include <rsock/reason.h>
+#include <rsock/version.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define RSK_STATS_NAME "rsock-stat"
 #define RSK_STATS_MAGIC UINT64_C(0x544154534b434f53)
-#define RSK_STATS_VERSION 8
 #define RSK_STATS_PROCESSES 64u
 #define RSK_STATS_STREAMS 16384u
 #define RSK_STATS_EVENTS 8u

@@ -57,7 +57,7 @@ bool rsk_registry_validate(const struct rsk_registry_entry *entry, uint64_t key,
 	if (entry->checksum != entry_checksum(entry, key, place))
 		return false;
 	return entry->pid > 0 && entry->pid <= INT_MAX && entry->fd >= 0 && entry->flags == 0 &&
-	       entry->reserved[0] == 0 && entry->reserved[1] == 0 && tuple_is_sane(&entry->tuple);
+	       tuple_is_sane(&entry->tuple);
 }
 
 int rsk_registry_match(const struct rsk_registry_entry *window, uint64_t key, uint32_t place,

@@ -254,6 +254,31 @@ ssize_t rsk_fdmsg_recv(int fd, void *buf, size_t bytes, enum rsk_fdmsg_kind kind
 	return rsk_sys_recvmsg(fd, &msg, MSG_DONTWAIT | MSG_TRUNC);
 }
 
+ssize_t rsk_fdmsg_peek(int fd, void *buf, size_t bytes)
+{
+	struct iovec iov = { buf, bytes };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	return rsk_sys_recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+}
+
+int rsk_fdmsg_drop(int fd, enum rsk_fdmsg_kind kind)
+{
+	char byte;
+	struct iovec iov = { &byte, sizeof(byte) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int fds[RSK_FDMSG_MOST], n = look_at_fds(fd, kind, fds, RSK_FDMSG_MOST);
+	ssize_t got;
+
+	if (n < 0)
+		return n;
+	/* Our copies are closed after the queue's references: none of those is the last one. */
+	got = rsk_sys_recvmsg(fd, &msg, MSG_DONTWAIT);
+	for (int i = 0; i < n; i++)
+		rsk_sys_close(fds[i]);
+	return got < 0 ? (int)got : 0;
+}
+
 /* ---- closing ---- */
 
 /* More messages than a queue can have: the sender's buffer holds some hundred. */

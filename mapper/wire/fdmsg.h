@@ -42,6 +42,15 @@ int rsk_fdmsg_send(int fd, const void *buf, size_t bytes, const int *fds, int nf
 ssize_t rsk_fdmsg_recv(int fd, void *buf, size_t bytes, enum rsk_fdmsg_kind kind, int *fds,
 		       int most, int *nfds);
 
+/* The beginning of the next message, which stays in the queue. Its true length, 0 or -errno. */
+ssize_t rsk_fdmsg_peek(int fd, void *buf, size_t bytes);
+
+/*
+ * Drops the next message, whose length or number of descriptors is not what rsk_fdmsg_recv() was
+ * asked for. Returns 0, or -errno as rsk_fdmsg_recv() for its descriptors: then it stays.
+ */
+int rsk_fdmsg_drop(int fd, enum rsk_fdmsg_kind kind);
+
 /*
  * Closes a socket that receives messages of untrusted processes, with @close (NULL: close(2)). If
  * it has unread messages with descriptors, a helper process releases them; if there can be no

@@ -89,7 +89,7 @@ int rsk_local_msg_check(const struct rsk_local_msg *m, size_t bytes, bool from_r
 	    m->type >= RSK_LOCAL_TYPES)
 		return -EPROTO;
 	rule = rules[m->type].needs;
-	if (!(rule & OF_RSOCKD) == from_rsockd || m->reason >= RSK_REASON_COUNT ||
+	if (!(rule & OF_RSOCKD) == from_rsockd || m->reason > RSK_REASON_MOST ||
 	    (m->flags & ~rules[m->type].flags) ||
 	    ((m->flags & RSK_LOCAL_PAIR) && m->flags != RSK_LOCAL_PAIR))
 		return -EPROTO;
@@ -114,6 +114,31 @@ int rsk_local_msg_send(int to, struct rsk_local_msg *m, int fd)
 	return rsk_fdmsg_send(to, m, sizeof(*m), &fd, fd >= 0);
 }
 
+void rsk_local_msg_refuse_version(int to)
+{
+	struct rsk_local_version v = { .magic = RSK_LOCAL_MAGIC };
+
+	rsk_fdmsg_send(to, &v, sizeof(v), NULL, 0);
+}
+
+/*
+ * -EPROTONOSUPPORT instead of -EPROTO if the message, which is in @m or, if it does not fit, still
+ * in the queue, is of another version.
+ */
+static int version_of(int from, struct rsk_local_msg *m, ssize_t n, int rc)
+{
+	uint32_t version;
+
+	if (rc != -EPROTO)
+		return rc;
+	if (n < 0)
+		n = rsk_fdmsg_peek(from, &m->magic, sizeof(m->magic));
+	if (n < (ssize_t)sizeof(m->magic))
+		return rc;
+	version = rsk_magic_version(m->magic, RSK_LOCAL_LETTERS);
+	return version && version != RSK_LOCAL_VERSION ? -EPROTONOSUPPORT : rc;
+}
+
 int rsk_local_msg_recv(int from, bool from_rsockd, struct rsk_local_msg *m, int *fd)
 {
 	int nfds, rc;
@@ -126,10 +151,11 @@ int rsk_local_msg_recv(int from, bool from_rsockd, struct rsk_local_msg *m, int 
 				   &nfds);
 	} while (n == -EINTR);
 	if (n <= 0)
-		return (int)n;
+		return version_of(from, m, n, (int)n);
 	rc = rsk_local_msg_check(m, (size_t)n, from_rsockd);
 	if (rc == 0)
 		return 1;
+	rc = version_of(from, m, n, rc);
 	if (*fd >= 0)
 		rsk_sys_close(*fd);
 	*fd = -1;

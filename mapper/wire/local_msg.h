@@ -21,9 +21,13 @@ int rsk_local_msg_send(int to, struct rsk_local_msg *m, int fd);
 
 /*
  * Receives and checks one message. Returns 1; 0: the other end has closed; -EAGAIN: there is none
- * now; -EPROTO; or another -errno. *@fd is the descriptor that came with it, which belongs to the
+ * now; -EPROTO; -EPROTONOSUPPORT: it is of another version, which m->magic has; or another -errno.
+ * *@fd is the descriptor that came with it, which belongs to the
  * caller; -1: none.
  */
 int rsk_local_msg_recv(int from, bool from_rsockd, struct rsk_local_msg *m, int *fd);
+
+/* Tells the process at the other end that this rsockd is of another version. Never blocks. */
+void rsk_local_msg_refuse_version(int to);
 
 #endif

@@ -3,6 +3,7 @@
 #include "handshake.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include <rsock/reason.h>
 
@@ -22,7 +23,7 @@ int rsk_link_msg_validate(const struct rsk_link_msg *m, size_t bytes, struct rsk
 		return -EPROTO;
 	if (m->type == RSK_LINK_HELLO)
 		return rsk_seg_geometry_check(&m->geometry);
-	if (m->sid >= RSK_SEG_STREAMS || m->reason >= RSK_REASON_COUNT || m->fd < 0 ||
+	if (m->sid >= RSK_SEG_STREAMS || m->reason > RSK_REASON_MOST || m->fd < 0 ||
 	    m->pm_bytes > sizeof(m->pm) || m->apart > 1)
 		return -EPROTO;
 	if (rsk_pm_msg_decode(m->pm, m->pm_bytes, pm) < 0 || pm->op != op_of[m->type])
@@ -34,6 +35,25 @@ int rsk_link_msg_send(int control, struct rsk_link_msg *m, const int *fds, int n
 {
 	m->magic = RSK_LINK_MAGIC;
 	return rsk_fdmsg_send(control, m, sizeof(*m), fds, nfds);
+}
+
+uint32_t rsk_link_msg_other_version(const void *msg, size_t bytes)
+{
+	uint64_t magic;
+	uint32_t version;
+
+	if (bytes < sizeof(magic))
+		return 0;
+	memcpy(&magic, msg, sizeof(magic));
+	version = rsk_magic_low_version(magic, RSK_LINK_LETTERS);
+	return version == RSK_LINK_VERSION ? 0 : version;
+}
+
+int rsk_link_version_send(int control, struct rsk_link_version_msg *m)
+{
+	m->magic = RSK_LINK_MAGIC;
+	m->type = RSK_LINK_IS_OF_VERSION;
+	return rsk_fdmsg_send(control, m, sizeof(*m), NULL, 0);
 }
 
 ssize_t rsk_link_msg_recv(int control, struct rsk_link_msg *m, int fds[static RSK_LINK_MSG_FDS],

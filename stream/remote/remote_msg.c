@@ -67,17 +67,29 @@ static int check_place(const struct rsk_remote_msg *m)
 	return p->prefix_bits <= (p->addr.family == AF_INET ? 32 : 128) ? 0 : -EPROTO;
 }
 
+uint32_t rsk_remote_msg_other_version(const struct rsk_remote_msg *m)
+{
+	uint32_t version = rsk_magic_version(m->magic, RSK_REMOTE_LETTERS);
+
+	return version == RSK_REMOTE_VERSION ? 0 : version;
+}
+
+int rsk_remote_msg_check_fixed(const struct rsk_remote_msg *m)
+{
+	if (m->type != RSK_REMOTE_HELLO || !m->nonce || !m->secret || !m->handle)
+		return -EPROTO;
+	return check_tuple(&m->tuple);
+}
+
 int rsk_remote_msg_check(const struct rsk_remote_msg *m)
 {
 	if (m->magic != RSK_REMOTE_MAGIC || m->type < RSK_REMOTE_HELLO ||
 	    m->type >= RSK_REMOTE_TYPES || m->sid >= RSK_SEG_STREAMS ||
-	    m->reason >= RSK_REASON_COUNT || m->way > RSK_VERBS_DIRECT)
+	    m->reason > RSK_REASON_MOST || m->way > RSK_VERBS_DIRECT)
 		return -EPROTO;
 	switch (m->type) {
 	case RSK_REMOTE_HELLO:
-		if (!m->nonce || !m->secret || !m->handle || check_tuple(&m->tuple) < 0)
-			return -EPROTO;
-		return check_end(m);
+		return rsk_remote_msg_check_fixed(m) < 0 ? -EPROTO : check_end(m);
 	case RSK_REMOTE_WELCOME:
 		return check_end(m);
 	case RSK_REMOTE_RAIL:

@@ -30,13 +30,15 @@
 #include <stdint.h>
 
 #include <rsock/tuple.h>
+#include <rsock/version.h>
 
 #include "handshake.h"
 #include "order.h"
 #include "rails.h"
 #include "verbs.h"
 
-#define RSK_REMOTE_MAGIC 0x3630656b6f737372ull
+#define RSK_REMOTE_LETTERS 0x656b6f737372
+#define RSK_REMOTE_MAGIC RSK_MAGIC(RSK_REMOTE_LETTERS, RSK_REMOTE_VERSION)
 
 enum rsk_remote_type {
 	RSK_REMOTE_HELLO = 1,
@@ -81,6 +83,11 @@ struct rsk_remote_order {
 	uint32_t every;
 };
 
+/*
+ * Every version's messages begin with the magic and are at least RSK_REMOTE_FIXED_BYTES long, and
+ * up to there HELLO is the same in all of them: so an end that is asked for a link by another
+ * version knows which stream is to stay on TCP (link_handshake.c).
+ */
 struct rsk_remote_msg {
 	uint64_t magic;
 	uint32_t type;
@@ -151,6 +158,9 @@ struct rsk_remote_msg {
 
 _Static_assert(sizeof(struct rsk_remote_msg) <= RSK_VERBS_MSG_BYTES, "a rail can say it");
 
+#define RSK_REMOTE_FIXED_BYTES offsetof(struct rsk_remote_msg, geometry)
+_Static_assert(RSK_REMOTE_FIXED_BYTES == 104, "as all versions have it");
+
 /* The private data of an rdma_cm request. */
 struct rsk_remote_private {
 	uint64_t magic;
@@ -172,6 +182,15 @@ static inline struct rsk_order_form rsk_remote_form(const struct rsk_remote_orde
 {
 	return (struct rsk_order_form){ o->kind, o->bits, o->stop, o->every };
 }
+
+/*
+ * The version of the message, if it is not ours; 0: it is ours, or none. @m: at least its first
+ * RSK_REMOTE_FIXED_BYTES. Pure.
+ */
+uint32_t rsk_remote_msg_other_version(const struct rsk_remote_msg *m);
+
+/* The fixed part of a HELLO of any version: 0 or -EPROTO. Pure. */
+int rsk_remote_msg_check_fixed(const struct rsk_remote_msg *m);
 
 /* Returns 0 or -EPROTO. Pure. */
 int rsk_remote_msg_check(const struct rsk_remote_msg *m);

@@ -36,7 +36,7 @@ static void promises(const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
 		return;
 	}
 	require(m->type <= RSK_LINK_DENY && m->sid < RSK_SEG_STREAMS && m->fd >= 0);
-	require(m->reason < RSK_REASON_COUNT);
+	require(m->reason <= RSK_REASON_MOST);
 	require(rsk_pm_msg_validate(pm) == 0);
 	require(rsk_pm_msg_encode(pm, wire, sizeof(wire)) > 0);
 }

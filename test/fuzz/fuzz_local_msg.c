@@ -32,7 +32,7 @@ static void promises(const struct rsk_local_msg *m, bool from_rsockd)
 	const struct rsk_tuple *t = &m->tuple;
 
 	require(m->magic == RSK_LOCAL_MAGIC);
-	require(m->reason < RSK_REASON_COUNT);
+	require(m->reason <= RSK_REASON_MOST);
 	require(!(m->flags & RSK_LOCAL_CONNECTING) || m->type == RSK_LOCAL_LOOKUP ||
 		m->type == RSK_LOCAL_RENDEZVOUS || m->type == RSK_LOCAL_LINK);
 	require(!(m->flags & RSK_LOCAL_AGAIN) || m->type == RSK_LOCAL_LINK);
@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	m.type %= RSK_LOCAL_TYPES;
 	m.flags &= RSK_LOCAL_CONNECTING | RSK_LOCAL_AGAIN | RSK_LOCAL_ABLE | RSK_LOCAL_NO_SHM |
 		   RSK_LOCAL_REFUSED | RSK_LOCAL_PAIR | RSK_LOCAL_BY_SYN;
-	m.reason %= RSK_REASON_COUNT;
+	m.reason %= RSK_REASON_MOST + 1;
 	m.qos.dscp &= RSK_QOS_DSCP_MOST;
 	m.qos.priority &= RSK_QOS_PRIORITY_MOST;
 	both_ways(&m, sizeof(m));

@@ -45,7 +45,7 @@ static void promises(const struct rsk_remote_msg *m)
 {
 	require(m->magic == RSK_REMOTE_MAGIC);
 	require(m->type >= RSK_REMOTE_HELLO && m->type < RSK_REMOTE_TYPES);
-	require(m->sid < RSK_SEG_STREAMS && m->reason < RSK_REASON_COUNT);
+	require(m->sid < RSK_SEG_STREAMS && m->reason <= RSK_REASON_MOST);
 	require(m->way <= RSK_VERBS_DIRECT);
 	if (m->type == RSK_REMOTE_HELLO || m->type == RSK_REMOTE_WELCOME) {
 		struct rsk_order_form form = rsk_remote_form(&m->order);

@@ -407,10 +407,14 @@ silent = [socket.create_connection((address, port), 20) for _ in range(100)]
 
 def magic():
     """The bytes with which each message of a control connection begins
-    (../../stream/remote/remote_msg.h).
+    (../../stream/remote/remote_msg.h): letters, and two digits, which are the version.
     """
-    header = Path(__file__).resolve().parents[2] / "stream/remote/remote_msg.h"
-    return re.search(r"RSK_REMOTE_MAGIC (0x[0-9a-f]+)", header.read_text(encoding="utf-8"))[1]
+    root = Path(__file__).resolve().parents[2]
+    header = (root / "stream/remote/remote_msg.h").read_text(encoding="utf-8")
+    versions = (root / "include/rsock/version.h").read_text(encoding="utf-8")
+    letters = re.search(r"RSK_REMOTE_LETTERS 0x([0-9a-f]{12})", header)[1]
+    version = int(re.search(r"RSK_REMOTE_VERSION \((\d+) ", versions)[1])
+    return f"0x{ord('0') + version % 10:x}{ord('0') + version // 10:x}{letters}"
 
 
 @case(400)

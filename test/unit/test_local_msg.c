@@ -131,9 +131,9 @@ Test(local_msg, of_every_message)
 	WRONG(RSK_LOCAL_RESOLVE, OF_PROCESS, m.flags = RSK_LOCAL_CONNECTING);
 	WRONG(RSK_LOCAL_RESOLVE, OF_PROCESS, m.tuple.peer_port = 0);
 	WRONG(RSK_LOCAL_RESOLVE, OF_PROCESS, m.tuple.family = 0);
-	WRONG(RSK_LOCAL_ANSWER, OF_RSOCKD, m.reason = RSK_REASON_COUNT);
+	WRONG(RSK_LOCAL_ANSWER, OF_RSOCKD, m.reason = RSK_REASON_MOST + 1);
 	WRONG(RSK_LOCAL_HELLO, OF_PROCESS, m.reason = UINT32_MAX);
-	RIGHT(RSK_LOCAL_ANSWER, OF_RSOCKD, m.reason = RSK_REASON_COUNT - 1);
+	RIGHT(RSK_LOCAL_ANSWER, OF_RSOCKD, m.reason = RSK_REASON_MOST); /* of a later release */
 }
 
 Test(local_msg, of_those_that_name_a_connection)

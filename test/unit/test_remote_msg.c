@@ -84,8 +84,8 @@ Test(remote_msg, what_all_have)
 		accepted(WITH(m, sid, RSK_SEG_STREAMS - 1), "the last stream");
 		refused(WITH(m, sid, RSK_SEG_STREAMS), "a stream too many");
 		refused(WITH(m, sid, UINT32_MAX), "a stream too many");
-		accepted(WITH(m, reason, RSK_REASON_COUNT - 1), "the last reason");
-		refused(WITH(m, reason, RSK_REASON_COUNT), "a reason too many");
+		accepted(WITH(m, reason, RSK_REASON_MOST), "a reason of a later release");
+		refused(WITH(m, reason, RSK_REASON_MOST + 1), "no reason");
 		accepted(WITH(m, way, RSK_VERBS_DIRECT), "the last way");
 		refused(WITH(m, way, RSK_VERBS_DIRECT + 1), "a way too many");
 	}

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rsock/version.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -17,7 +19,7 @@
 #include "pm_msg.h"
 #include "user.h"
 
-#define MAGIC UINT64_C(0x31306e6c6b636f73)
+#define MAGIC RSK_MAGIC(0x6e6c6b636f73, RSK_LISTENERS_VERSION)
 
 struct head {
 	uint64_t magic, n;
