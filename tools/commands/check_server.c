@@ -208,7 +208,9 @@ static void judge(struct host *host, const struct rsk_tuple *near, int fd, uint6
 		const struct finding_row *row = finding_row(finding);
 
 		v->view = (struct view){ row->token, row->sentence, row->cure };
-		v->would = finding == FINDING_UNREADABLE ? ANSWER_UNKNOWN : ANSWER_NO;
+		v->would = finding == FINDING_UNREADABLE || finding == FINDING_OTHER_VERSION ?
+				   ANSWER_UNKNOWN :
+				   ANSWER_NO;
 		return;
 	}
 	judge_ready(&end, fd, deadline_ns, v);

@@ -2,6 +2,7 @@
 /* cmd_stat.c - rsock stat: prints every stream of every preloaded process, with rates if asked. */
 #include "rsock.h"
 
+#include "proc.h"
 #include "records.h"
 #include "scan.h"
 #include "stats_json.h"
@@ -96,6 +97,59 @@ static void json_stream(struct rsk_json *j, const struct request *req, const str
 	rsk_json_close(j, '}');
 }
 
+/* The program's name, from /proc; "" if the process is gone. */
+static void comm_of(pid_t pid, char comm[static 17])
+{
+	struct proc p;
+
+	proc_read(pid, &p);
+	memcpy(comm, p.comm, sizeof(p.comm));
+}
+
+static void json_others(struct rsk_json *j, const struct request *req)
+{
+	char comm[17];
+	size_t n;
+	const struct other_version *at = segments_of_other_versions(&n);
+
+	rsk_json_key(j, "other_versions");
+	rsk_json_open(j, '[');
+	for (size_t i = 0; i < n; i++) {
+		if (req->pid && req->pid != (uint32_t)at[i].pid)
+			continue;
+		comm_of(at[i].pid, comm);
+		rsk_json_open(j, '{');
+		rsk_json_key(j, "pid");
+		rsk_json_u64(j, (uint64_t)at[i].pid);
+		rsk_json_key(j, "comm");
+		rsk_json_text(j, comm, sizeof(comm));
+		rsk_json_key(j, "statistics");
+		rsk_json_u64(j, at[i].version);
+		rsk_json_close(j, '}');
+	}
+	rsk_json_close(j, ']');
+}
+
+/* True if there are any. */
+static bool print_others(const struct request *req)
+{
+	char comm[17];
+	size_t n;
+	const struct other_version *at = segments_of_other_versions(&n);
+	bool some = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (req->pid && req->pid != (uint32_t)at[i].pid)
+			continue;
+		comm_of(at[i].pid, comm);
+		printf("%-7d %-15s other-version: its statistics are of version %" PRIu32
+		       ", this rsock reads version %d\n",
+		       (int)at[i].pid, comm, at[i].version, RSK_STATS_VERSION);
+		some = true;
+	}
+	return some;
+}
+
 static void json_write(struct rsk_json *j, const struct request *req, const struct segment *list)
 {
 	struct rsk_stats_stream stream;
@@ -120,6 +174,7 @@ static void json_write(struct rsk_json *j, const struct request *req, const stru
 		}
 	}
 	rsk_json_close(j, ']');
+	json_others(j, req);
 	rsk_json_close(j, '}');
 	rsk_json_raw(j, "\n");
 }
@@ -237,7 +292,7 @@ static int print_table(const struct request *req, const struct segment *list)
 			print_stream(req, seg, i, &stream);
 		}
 	}
-	if (!shown)
+	if (!print_others(req) && !shown)
 		puts("no streams: no process of this user has TCP streams that librsock tracks");
 	if (unrecorded)
 		printf("%" PRIu64 " streams have no record: the statistics are full\n", unrecorded);

@@ -59,9 +59,11 @@ static void meet(struct inquiry *q, const struct proc *p)
 		json_array_append_new(q->procs, proc_json(p));
 	else
 		proc_print(p);
-	ready = finding == FINDING_GONE || finding == FINDING_UNREADABLE ? ANSWER_UNKNOWN :
-		finding == FINDING_READY				 ? ANSWER_YES :
-									   ANSWER_NO;
+	ready = finding == FINDING_GONE || finding == FINDING_UNREADABLE ||
+				finding == FINDING_OTHER_VERSION ?
+			ANSWER_UNKNOWN :
+		finding == FINDING_READY ? ANSWER_YES :
+					   ANSWER_NO;
 	q->verdict = q->met++ ? both(q->verdict, ready) : ready;
 }
 

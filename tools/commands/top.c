@@ -176,13 +176,17 @@ const char *top_line(const struct top_row *row, char line[static TOP_LINE])
 
 const char *top_summary(const struct top *top, char line[static TOP_LINE])
 {
-	char ring[16], tcp[16];
+	char ring[16], tcp[16], more[64] = "";
+	size_t others;
 
+	segments_of_other_versions(&others);
+	if (others)
+		snprintf(more, sizeof(more), "; %zu processes of another version", others);
 	snprintf(line, TOP_LINE,
 		 "%zu streams, %zu accelerated; %s/s by rings, %s/s by TCP, both directions at "
-		 "each end",
+		 "each end%s",
 		 top->count, top->direct, size_text(ring, top->ring_rate),
-		 size_text(tcp, top->tcp_rate));
+		 size_text(tcp, top->tcp_rate), more);
 	return line;
 }
 

@@ -4,6 +4,7 @@
 
 #include "library.h"
 #include "rsock.h"
+#include "scan.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -206,7 +207,7 @@ static void auxv_read(struct proc *p)
 
 static void fds_read(struct proc *p)
 {
-	char path[48], target[32];
+	char path[48], target[40];
 	struct dirent *entry;
 	DIR *dir;
 
@@ -223,6 +224,9 @@ static void fds_read(struct proc *p)
 		if (n == (ssize_t)strlen("anon_inode:[io_uring]") &&
 		    memcmp(target, "anon_inode:[io_uring]", (size_t)n) == 0)
 			p->io_uring = ANSWER_YES;
+		if (n == (ssize_t)strlen(SEGMENT_LINK) &&
+		    memcmp(target, SEGMENT_LINK, (size_t)n) == 0)
+			p->other_version = segment_other_version(dirfd(dir), entry->d_name);
 	}
 	closedir(dir);
 }
@@ -268,7 +272,9 @@ enum finding proc_finding(const struct proc *p)
 	if (p->loaded == ANSWER_YES) {
 		if (p->secure == ANSWER_YES)
 			return FINDING_SECURE;
-		return p->disabled == ANSWER_YES ? FINDING_DISABLED : FINDING_READY;
+		if (p->disabled == ANSWER_YES)
+			return FINDING_DISABLED;
+		return p->other_version ? FINDING_OTHER_VERSION : FINDING_READY;
 	}
 	if (p->kind == PROGRAM_STATIC)
 		return FINDING_STATIC;

@@ -49,6 +49,8 @@ struct proc {
 	enum answer disabled;	/* RSOCK_DISABLE was set at the start */
 	enum answer secure;	/* AT_SECURE */
 	enum answer io_uring;	/* it has an io_uring */
+	/* of the statistics that its library writes, if this rsock cannot read them; 0 */
+	uint32_t other_version;
 	enum program_kind kind;
 	bool go; /* a Go program */
 };

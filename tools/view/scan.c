@@ -26,8 +26,6 @@
 
 #include <rsock/clock.h>
 
-#define LINK_TEXT "/memfd:" RSK_STATS_NAME " (deleted)"
-
 static bool copy_is_valid(const struct rsk_stats_segment *seg)
 {
 	const struct rsk_stats_header *h = &seg->header;
@@ -36,6 +34,15 @@ static bool copy_is_valid(const struct rsk_stats_segment *seg)
 	       h->bytes == sizeof(*seg) && h->processes == RSK_STATS_PROCESSES &&
 	       h->process_bytes == sizeof(seg->process[0]) && h->streams == RSK_STATS_STREAMS &&
 	       h->stream_bytes == sizeof(seg->stream[0]);
+}
+
+/*
+ * The first fields have the same place in every version. 0: this one, or no segment, or one that is
+ * still being created.
+ */
+static uint32_t other_version_of(const struct rsk_stats_header *h)
+{
+	return h->magic == RSK_STATS_MAGIC && h->version != RSK_STATS_VERSION ? h->version : 0;
 }
 
 /* Reads exactly @bytes at offset @from. False: there are fewer. */
@@ -79,6 +86,53 @@ static struct rsk_stats_segment *copy_take(int fd)
 	return NULL;
 }
 
+uint32_t segment_other_version(int dir, const char *name)
+{
+	struct rsk_stats_header h;
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	uint32_t version;
+
+	if (fd < 0)
+		return 0;
+	version = read_bytes(fd, &h, offsetof(struct rsk_stats_header, processes), 0) ?
+			  other_version_of(&h) :
+			  0;
+	close(fd);
+	return version;
+}
+
+static struct {
+	struct other_version *at;
+	size_t count;
+} others;
+
+const struct other_version *segments_of_other_versions(size_t *count)
+{
+	*count = others.count;
+	return others.at;
+}
+
+static void others_forget(void)
+{
+	free(others.at);
+	others.at = NULL;
+	others.count = 0;
+}
+
+static int other_add(pid_t pid, uint32_t version)
+{
+	struct other_version *more;
+
+	if (others.count && others.at[others.count - 1].pid == pid)
+		return 0;
+	more = realloc(others.at, (others.count + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	more[others.count++] = (struct other_version){ pid, version };
+	others.at = more;
+	return 0;
+}
+
 static int holder_add(struct segment *seg, pid_t pid)
 {
 	pid_t *more;
@@ -117,8 +171,7 @@ static int segment_meet(struct segment **list, int fd, pid_t pid)
 
 		free(seg);
 		if (err == EPROTO)
-			fprintf(stderr,
-				"rsock: process %d: its statistics are not of this version\n",
+			fprintf(stderr, "rsock: process %d: its statistics are damaged\n",
 				(int)pid);
 		return err == ENOMEM ? -ENOMEM : 0;
 	}
@@ -128,7 +181,8 @@ static int segment_meet(struct segment **list, int fd, pid_t pid)
 
 static int process_scan(struct segment **list, int proc, const char *pid_name)
 {
-	char path[NAME_MAX + 8], target[sizeof(LINK_TEXT) + 1];
+	char path[NAME_MAX + 8], target[sizeof(SEGMENT_LINK) + 1];
+	uint32_t version;
 	struct dirent *entry;
 	DIR *dir;
 	int fd, err = 0;
@@ -147,8 +201,14 @@ static int process_scan(struct segment **list, int proc, const char *pid_name)
 		ssize_t n = readlinkat(fd, entry->d_name, target, sizeof(target));
 		int seg_fd;
 
-		if (n != (ssize_t)strlen(LINK_TEXT) || memcmp(target, LINK_TEXT, (size_t)n) != 0)
+		if (n != (ssize_t)strlen(SEGMENT_LINK) ||
+		    memcmp(target, SEGMENT_LINK, (size_t)n) != 0)
 			continue;
+		version = segment_other_version(fd, entry->d_name);
+		if (version) {
+			err = other_add((pid_t)strtol(pid_name, NULL, 10), version);
+			continue;
+		}
 		/* It may be another file by now; opening it must not block. */
 		seg_fd = openat(fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		if (seg_fd < 0)
@@ -178,6 +238,7 @@ int segments_scan(enum scan_whose whose, struct segment **out)
 	int n, proc, err = 0;
 
 	*out = NULL;
+	others_forget();
 	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (proc < 0)
 		return -errno;

@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* What /proc/PID/fd shows of a statistics segment. */
+#define SEGMENT_LINK "/memfd:" RSK_STATS_NAME " (deleted)"
+
 /*
  * One statistics segment: the tool's own checked copy, and the live processes that hold it. Owned
  * by the list that it is in.
@@ -36,6 +39,21 @@ enum scan_whose {
  */
 int segments_scan(enum scan_whose whose, struct segment **out);
 void segments_free(struct segment *list);
+
+/*
+ * The version of the statistics segment that is the file @name of the folder @dir (/proc/PID/fd),
+ * if it is another one than this tool's; else 0.
+ */
+uint32_t segment_other_version(int dir, const char *name);
+
+/* A process whose statistics segments_scan() has not read, since they are of another version. */
+struct other_version {
+	pid_t pid;
+	uint32_t version;
+};
+
+/* Those that the last scan has found, in the order of their pids; valid until the next one. */
+const struct other_version *segments_of_other_versions(size_t *count);
 bool segment_held_by(const struct segment *seg, uint32_t pid);
 
 /* The program's name, from the process's record or /proc; "" if the process is gone. */
