@@ -12,6 +12,7 @@
 #include "fallback.h"
 #include "links.h"
 #include "local.h"
+#include "other_version.h"
 #include "rendezvous.h"
 #include "relay.h"
 #include "remote.h"
@@ -53,4 +54,5 @@ void rsk_upcalls_init(void)
 	rsk_progress_job = &rsk_remote_job;
 	rsk_remote_ops = &rsk_link_handshake_ops;
 	rsk_rendezvous_message = rsk_pm_transaction_message;
+	rsk_rendezvous_other_version = rsk_other_version_message;
 }

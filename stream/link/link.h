@@ -55,6 +55,11 @@ struct rsk_link {
 	 * side.
 	 */
 	uint64_t peer_nonce;
+	/*
+	 * The version of the peer's library, if it is another one: the link stays in the handshake,
+	 * and only says so of streams (other_version.c). 0: it is ours, or not known yet.
+	 */
+	uint32_t other_version;
 	/* Its streams have even ids, the other end's have odd ones. */
 	bool initiator;
 	int control; /* SOCK_SEQPACKET */

@@ -64,6 +64,8 @@ enum rsk_reason rsk_absent_link(int err)
 		return RSK_REASON_MEMORY;
 	case -EPERM:
 		return RSK_REASON_OTHER_USER;
+	case -EPROTONOSUPPORT:
+		return RSK_REASON_VERSION;
 	default:
 		return RSK_REASON_LINK_ERROR;
 	}

@@ -19,8 +19,8 @@
 enum rsk_reason rsk_absent_why(const struct rsk_tuple *mine, bool rsockd);
 
 /*
- * Reason for a link that failed with @err (-errno): the resource that was lacking, else LINK_ERROR.
- * Pure.
+ * Reason for a link that failed with @err (-errno): the resource that was lacking, that the other
+ * end is of another user or (-EPROTONOSUPPORT) version, else LINK_ERROR. Pure.
  */
 enum rsk_reason rsk_absent_link(int err);
 

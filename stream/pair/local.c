@@ -25,7 +25,9 @@
 #include "link_requests.h"
 #include "stream_qos.h"
 
-#define LOOK_NS 1000000000u
+#define LOOK_NS 1000000000ull
+#define OTHER_VERSION_NS 60000000000ull
+#define SHIFT_MOST 5u
 #define MESSAGES_AT_ONCE 64
 #define LOOKS_EARLY 16
 #define LOOKS_LATE 64
@@ -41,7 +43,12 @@ static _Atomic(uint64_t) look_ns; /* ... checks late */
 
 bool rsk_local_there(void)
 {
-	return rsk_rsockd.fd >= 0;
+	return rsk_rsockd.fd >= 0 && !rsk_rsockd.other_version;
+}
+
+bool rsk_local_is_other_version(void)
+{
+	return rsk_rsockd.other_version != 0;
 }
 
 bool rsk_local_settled(void)
@@ -59,6 +66,15 @@ static void settle(void)
 {
 	atomic_store_explicit(&settled, rsk_rsockd.fd < 0 || rsk_rsockd.shown,
 			      memory_order_relaxed);
+}
+
+bool rsk_local_may_dial(const struct rsk_rsockd *r, uint64_t now_ns)
+{
+	uint32_t shift = r->closed_soon > SHIFT_MOST ? SHIFT_MOST : r->closed_soon - 1;
+
+	if (!r->closed_soon)
+		return true;
+	return now_ns - r->began_ns >= (r->other_version ? OTHER_VERSION_NS : LOOK_NS << shift);
 }
 
 void rsk_local_hello(void)
@@ -81,8 +97,10 @@ void rsk_local_hello(void)
 	atomic_store_explicit(&look_ns, now + LOOK_NS, memory_order_relaxed);
 	if (rsk_rsockd.fd >= 0)
 		rsk_local_hear();
-	if (rsk_rsockd.fd < 0)
+	if (rsk_rsockd.fd < 0 && rsk_local_may_dial(&rsk_rsockd, now))
 		rsk_local_handshake();
+	else if (rsk_rsockd.fd < 0)
+		return;
 	else if (rsk_rsockd.missed)
 		rsk_local_say_all_listening();
 	if (rsk_rsockd.fd >= 0)
@@ -101,6 +119,7 @@ void rsk_local_forked(void)
 {
 	rsk_own_close(rsk_rsockd.fd);
 	rsk_rsockd.fd = -1;
+	rsk_rsockd.closed_soon = 0;
 	rsk_local_out_clear(&rsk_rsockd.out);
 	rsk_reservations_forked();
 	rsk_syn_forked();
@@ -385,6 +404,12 @@ void rsk_local_hear(void)
 
 		if (rc == -EAGAIN)
 			return;
+		if (rc > 0) {
+			rsk_rsockd.heard = true;
+			rsk_rsockd.other_version = 0;
+		}
+		if (rc == -EPROTONOSUPPORT)
+			rsk_rsockd.other_version = rsk_magic_version(m.magic, RSK_LOCAL_LETTERS);
 		if (rc <= 0)
 			rsk_local_drop(rc);
 		else if (m.type == RSK_LOCAL_RENDEZVOUS)

@@ -29,6 +29,9 @@ bool rsk_local_due(void);
 /* True if rsockd is there, as far as this process knows. */
 bool rsk_local_there(void);
 
+/* True if the rsockd that is there is of another version than this library. */
+bool rsk_local_is_other_version(void);
+
 /* Asks about a stream in LOOKUP: each rsockd once, for the accepting end several times. */
 void rsk_local_lookup(struct rsk_stream *s, int fd);
 

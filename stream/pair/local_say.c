@@ -23,11 +23,41 @@
 #include "syn.h"
 #include "tuple.h"
 
+#define SOON_NS 5000000000ull
+
 struct rsk_rsockd rsk_rsockd = { .fd = -1 };
+
+/*
+ * It has closed the connection, perhaps with messages of ours unread, which is an error that is
+ * reported once. If it is of another version, that is what it has said before.
+ */
+static int last_word(int why)
+{
+	struct rsk_local_msg m;
+	int with, rc = -ECONNRESET;
+
+	if (rsk_rsockd.heard || (why != 0 && why != -EPIPE && why != -ECONNRESET))
+		return why;
+	for (int i = 0; i < 2 && rc == -ECONNRESET; i++)
+		rc = rsk_local_msg_recv(rsk_rsockd.fd, true, &m, &with);
+	if (rc == -EPROTONOSUPPORT)
+		rsk_rsockd.other_version = rsk_magic_version(m.magic, RSK_LOCAL_LETTERS);
+	if (rc > 0 && with >= 0)
+		rsk_sys_close(with);
+	return rc == -EPROTONOSUPPORT ? rc : why;
+}
 
 void rsk_local_drop(int why)
 {
-	rsk_log(RSK_LOG_INFO, "rsockd is gone: %d", why);
+	bool soon = rsk_tick_ns() - rsk_rsockd.began_ns < SOON_NS;
+
+	why = last_word(why);
+	if (why == -EPROTONOSUPPORT)
+		rsk_log(RSK_LOG_INFO, "rsockd has version %u of its messages, this process %d",
+			rsk_rsockd.other_version, RSK_LOCAL_VERSION);
+	else
+		rsk_log(RSK_LOG_INFO, "rsockd is gone: %d", why);
+	rsk_rsockd.closed_soon = soon && !rsk_rsockd.heard ? rsk_rsockd.closed_soon + 1 : 0;
 	rsk_own_close(rsk_rsockd.fd);
 	rsk_rsockd.fd = -1;
 	rsk_local_out_clear(&rsk_rsockd.out);
@@ -205,10 +235,14 @@ void rsk_local_say_hello(void)
 void rsk_local_handshake(void)
 {
 	rsk_rsockd.fd = rsk_local_dial();
-	if (rsk_rsockd.fd < 0)
+	if (rsk_rsockd.fd < 0) {
+		rsk_rsockd.closed_soon = rsk_rsockd.other_version = 0;
 		return;
+	}
 	rsk_rsockd.number++;
 	rsk_rsockd.rdma = 0;
+	rsk_rsockd.heard = false;
+	rsk_rsockd.began_ns = rsk_tick_ns();
 	rsk_rsockd.uid = rsk_sys_geteuid();
 	rsk_local_say_hello();
 	rsk_local_say_rdma();

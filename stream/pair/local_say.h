@@ -21,10 +21,19 @@ extern struct rsk_rsockd {
 	/* a listening socket was not reported, since there was no room for the message */
 	bool missed;
 	bool shown; /* it has our statistics */
+	bool heard; /* it has said something */
+	/* The last one that answered was of this version, which is not ours; 0: none. */
+	uint32_t other_version;
+	/* How many one after the other have closed the connection soon, without a word. */
+	uint32_t closed_soon;
+	uint64_t began_ns;
 	struct rsk_local_out out;
 } rsk_rsockd;
 
-/* rsockd is gone, or is of no use any more: closes the connection. @why: -errno, or 0. */
+/*
+ * rsockd is gone, or is of no use any more: closes the connection. @why: -errno, or 0;
+ * -EPROTONOSUPPORT: it is of another version.
+ */
 void rsk_local_drop(int why);
 
 /*
@@ -32,6 +41,13 @@ void rsk_local_drop(int why);
  * sockets, mappings. Without rsockd the state's fd stays -1.
  */
 void rsk_local_handshake(void);
+
+/*
+ * True if it is not too early to try again, after the connection that began last. An rsockd that
+ * closes each connection at once is tried ever more rarely, up to 32 s; one that is of another
+ * version once a minute: an operator replaces it, if anyone. Pure.
+ */
+bool rsk_local_may_dial(const struct rsk_rsockd *r, uint64_t now_ns);
 
 /*
  * Sends a message. False: rsockd was not told; the caller may try again while it is there. The

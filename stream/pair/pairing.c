@@ -21,6 +21,7 @@
 #include "links.h"
 #include "local.h"
 #include "log.h"
+#include "other_version.h"
 #include "rendezvous.h"
 #include "fd_wait.h"
 #include "place.h"
@@ -86,6 +87,14 @@ static bool tells_more(enum rsk_reason shown)
 	       shown == RSK_REASON_MEMORY;
 }
 
+/* Where rsockd would help, and is of another version, that is the reason. */
+static void mind_rsockd(struct rsk_stream *s)
+{
+	if (rsk_local_is_other_version() && (s->pairing.answer.absent == RSK_REASON_NO_RSOCKD ||
+					     s->pairing.answer.absent == RSK_REASON_OTHER_USER))
+		s->pairing.answer.absent = RSK_REASON_RSOCKD_VERSION;
+}
+
 /*
  * The peer was not found this time. After a few rounds the kernel is asked which user owns the
  * other end, and rsockd is asked; rsockd at once if this process does not use the registry
@@ -106,6 +115,7 @@ static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 	else if (looks >= LOOKS_ALONE &&
 		 (!(looks & (looks - 1)) || looks == rsk_knobs.policy.looks_max))
 		s->pairing.answer.absent = (uint8_t)rsk_absent_why(&s->tuple, rsk_local_there());
+	mind_rsockd(s);
 	/* The peer connected, and this process lacked a resource to accept it. */
 	if (rsk_rendezvous_lacks() &&
 	    (!s->pairing.answer.absent || s->pairing.answer.absent == RSK_REASON_NO_PEER))
@@ -183,6 +193,8 @@ static void lookup_remote(struct rsk_stream *s, int fd)
 	} else {
 		rsk_log(RSK_LOG_INFO, "fd %d: no link to the other host: %d", fd, rc);
 		rsk_stats_set_reason(s->rec, rsk_absent_link(rc));
+		if (rc == -EPROTONOSUPPORT)
+			rsk_stream_untrack(s, RSK_REASON_VERSION);
 		s->pairing.answer.asked_daemon = 0; /* rsockd may know better by then */
 	}
 	s->pairing.found.nonce = 0;
@@ -217,6 +229,10 @@ static void lookup_as_connector(struct rsk_stream *s, int fd, uint64_t now)
 		return;
 	}
 	l = rsk_rendezvous_at(s->pairing.found.nonce, &rc);
+	if (l && l->other_version) {
+		rsk_other_version_stays(s, fd, l);
+		return;
+	}
 	if (l && atomic_load(&l->state) == RSK_LINK_HANDSHAKING &&
 	    s->pairing.steps++ < PAIRING_STEPS)
 		return;

@@ -94,14 +94,17 @@ static void lose(struct rsk_stream *s, int fd)
 	s->pairing.answer.asked_daemon = 0;
 	rsk_log(RSK_LOG_INFO, "fd %d: the link to the other host was not made, or is gone", fd);
 	rsk_stats_set_reason(s->rec, RSK_REASON_LINK_ERROR);
-	if (peer_reason)
+	if (peer_reason == RSK_REASON_VERSION)
+		rsk_stream_untrack(s, RSK_REASON_VERSION); /* another link would be no better */
+	else if (peer_reason)
 		s->rec->peer_reason = peer_reason;
 }
 
 static void lose_and_ask(struct rsk_stream *s, int fd)
 {
 	lose(s, fd);
-	if (!atomic_load(&s->request.off) && rsk_stream_sole_process(s))
+	if (rsk_stream_phase(s) == RSK_PHASE_LOOKUP && !atomic_load(&s->request.off) &&
+	    rsk_stream_sole_process(s))
 		rsk_local_lookup(s, fd);
 }
 

@@ -182,11 +182,7 @@ struct rsk_stream *rsk_pm_transaction_accepting(const struct rsk_tuple *ours, in
 	return NULL;
 }
 
-/*
- * The same where an address may be translated: the stream of the number that rsockd has told the
- * other end, if it has told this one, too.
- */
-static struct rsk_stream *accepting_apart(const struct rsk_link *l, int fd)
+struct rsk_stream *rsk_pm_transaction_accepting_apart(const struct rsk_link *l, int fd)
 {
 	struct rsk_stream *s = fd >= 0 && rsk_fd_tracked(fd) ? rsk_stream_of(fd) : NULL;
 
@@ -341,7 +337,7 @@ static void on_pair(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	}
 	fd = m->peer_fd;
 	if (m->apart)
-		s = accepting_apart(l, m->peer_fd);
+		s = rsk_pm_transaction_accepting_apart(l, m->peer_fd);
 	else
 		s = rsk_pm_transaction_accepting(&end, m->peer_fd, &fd);
 	if (!s) {

@@ -32,6 +32,12 @@ bool rsk_pm_transaction_may_ask(const struct rsk_link *l);
 struct rsk_stream *rsk_pm_transaction_accepting(const struct rsk_tuple *ours, int guess, int *fd);
 
 /*
+ * The same where an address may be translated: the stream of the number that rsockd has told the
+ * other end, if it has told this one, too.
+ */
+struct rsk_stream *rsk_pm_transaction_accepting_apart(const struct rsk_link *l, int fd);
+
+/*
  * rsockd has said whether the request that waits at @s may be accepted by the mapping @handle (enum
  * rsk_reason; MAPPED: it may).
  */

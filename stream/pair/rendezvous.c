@@ -36,6 +36,8 @@ static struct {
 void (*rsk_rendezvous_message)(struct rsk_link *l, const struct rsk_link_msg *m,
 			       const struct rsk_pm_msg *pm);
 
+void (*rsk_rendezvous_other_version)(struct rsk_link *l, const struct rsk_link_version_msg *m);
+
 static socklen_t endpoint_name(struct sockaddr_un *sa, uint64_t nonce)
 {
 	int n;
@@ -259,13 +261,62 @@ static void refuse(struct rsk_link *l, int rc)
 	rsk_link_kill(l);
 }
 
+/*
+ * A message of another version, of which this one knows the first bytes, and all of it if it is a
+ * struct rsk_link_version_msg. The link goes no further than this, and stays, so that the next
+ * streams of the two processes need no new one.
+ */
+static int on_other_version(struct rsk_link *l, uint32_t version, const void *msg, size_t bytes)
+{
+	struct rsk_link_version_msg m = { .fd = -1 };
+	int rc = 0;
+
+	if (atomic_load(&l->state) != RSK_LINK_HANDSHAKING)
+		return -EPROTO;
+	if (!l->other_version) {
+		rsk_log(RSK_LOG_INFO, "link %u: pid %d has version %u of the link, this process %d",
+			l->number, l->peer_pid, version, RSK_LINK_VERSION);
+		l->other_version = version;
+		if (!l->initiator)
+			rc = rsk_link_version_send(l->control, &m);
+	}
+	if (bytes != sizeof(m))
+		return rc;
+	memcpy(&m, msg, sizeof(m));
+	if (m.type == RSK_LINK_IS_OF_VERSION && m.fd >= 0 && !l->initiator)
+		rsk_rendezvous_other_version(l, &m);
+	return rc;
+}
+
+/*
+ * A message that could not be received, since its length or its descriptors are not those of ours:
+ * it may be another version's HELLO. 0, or -errno, which is @rc if it is none.
+ */
+static int on_misfit(struct rsk_link *l, int rc)
+{
+	uint64_t magic;
+	ssize_t n = rc == -EPROTO ? rsk_fdmsg_peek(l->control, &magic, sizeof(magic)) : 0;
+	uint32_t version = n > 0 ? rsk_link_msg_other_version(&magic, (size_t)n) : 0;
+	int dropped;
+
+	if (!version)
+		return rc;
+	dropped = rsk_fdmsg_drop(l->control, RSK_FDMSG_MEMORY);
+	return dropped < 0 ? dropped : on_other_version(l, version, NULL, 0);
+}
+
 static void on_message(struct rsk_link *l, const struct rsk_link_msg *m, size_t bytes, int *fds,
 		       int nfds)
 {
+	uint32_t version = rsk_link_msg_other_version(m, bytes);
 	struct rsk_pm_msg pm;
-	int rc = rsk_link_msg_validate(m, bytes, &pm);
+	int rc = version ? 0 : rsk_link_msg_validate(m, bytes, &pm);
 
-	if (rc == 0 && m->type == RSK_LINK_HELLO)
+	if (version)
+		rc = on_other_version(l, version, m, bytes);
+	else if (l->other_version)
+		rc = -EPROTO;
+	else if (rc == 0 && m->type == RSK_LINK_HELLO)
 		note_lack(rc = on_hello(l, m, fds, nfds));
 	else if (rc == 0 && (atomic_load(&l->state) != RSK_LINK_UP || nfds))
 		rc = -EPROTO;
@@ -309,6 +360,8 @@ bool rsk_rendezvous_hear(struct rsk_link *l)
 			continue;
 		if (n == -EAGAIN)
 			return false;
+		if (n < 0 && (n = on_misfit(l, (int)n)) == 0)
+			continue;
 		if (n < 0) {
 			note_lack((int)n);
 			refuse(l, (int)n);

@@ -62,6 +62,13 @@ bool rsk_rendezvous_hear(struct rsk_link *l);
 void rsk_link_kill(struct rsk_link *l);
 
 /*
+ * Takes a message of a link with @other_version about a stream of the other end's:
+ * rsk_other_version_message(). Set at the start of the process.
+ */
+extern void (*rsk_rendezvous_other_version)(struct rsk_link *l,
+					    const struct rsk_link_version_msg *m);
+
+/*
  * Takes a validated message about a stream, of a link that is UP: rsk_pm_transaction_message(). Set
  * at the start of the process.
  */

@@ -131,6 +131,21 @@ static int connected(struct rsk_control_conn *c)
 	return -err;
 }
 
+/*
+ * True if the message that is being received is of another version, whose messages may be shorter
+ * than ours.
+ */
+static bool is_other_version(struct rsk_control_conn *c)
+{
+	struct rsk_remote_msg m = c->in;
+
+	if (c->in_bytes < RSK_REMOTE_FIXED_BYTES || !rsk_remote_msg_other_version(&m))
+		return false;
+	rsk_control_conn_pause(c, true);
+	c->other_version(c, &m);
+	return true;
+}
+
 static void receive(struct rsk_control_conn *c)
 {
 	for (int i = 0; i < MESSAGES_AT_ONCE && c->watch.fd >= 0 && !c->paused; i++) {
@@ -145,6 +160,8 @@ static void receive(struct rsk_control_conn *c)
 			return;
 		}
 		c->in_bytes += (size_t)n;
+		if (is_other_version(c))
+			return;
 		if (c->in_bytes < sizeof(c->in))
 			continue;
 		m = c->in;

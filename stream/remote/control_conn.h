@@ -24,6 +24,12 @@ struct rsk_control_conn {
 	/* Called with each checked message. It may close the connection. */
 	void (*message)(struct rsk_control_conn *c, const struct rsk_remote_msg *m);
 	/*
+	 * Called once, with a message of another version: only its first
+	 * RSK_REMOTE_FIXED_BYTES are there, not checked, and nothing more is read. It may close
+	 * the connection.
+	 */
+	void (*other_version)(struct rsk_control_conn *c, const struct rsk_remote_msg *m);
+	/*
 	 * Called when the connection has already been closed: the peer is gone, could not be
 	 * reached, or sent an invalid message.
 	 */

@@ -16,6 +16,7 @@
 #include <rsock/sys.h>
 
 #include "local.h"
+#include "other_version.h"
 #include "pairing.h"
 #include "progress.h"
 #include "log.h"
@@ -139,6 +140,7 @@ void rsk_link_handshake_begin(uint64_t nonce, const struct rsk_remote_target *ta
 		rsk_pairing_give();
 		return;
 	}
+	r->control.other_version = rsk_link_handshake_other_version;
 	r->target = *target;
 	r->nonce = nonce;
 	r->secret = rsk_random64();
@@ -179,6 +181,31 @@ void rsk_link_handshake_hello(struct rsk_remote *r, const struct rsk_remote_msg 
 
 		rsk_control_conn_send(&r->control, &no);
 		rsk_remote_dead(r, -ENOENT);
+	}
+}
+
+/*
+ * Of a HELLO of another version the first part is the same. It is asked about as any other, so that
+ * nobody but a peer to which the stream is mapped can keep the stream on TCP.
+ */
+void rsk_link_handshake_other_version(struct rsk_control_conn *c, const struct rsk_remote_msg *m)
+{
+	struct rsk_remote *r = (struct rsk_remote *)(void *)c;
+
+	if (r->state != RSK_REMOTE_HANDSHAKING) {
+		rsk_remote_dead(r, -EPROTO);
+		return;
+	}
+	r->other_version = rsk_remote_msg_other_version(m);
+	rsk_log(RSK_LOG_INFO, "the other host's process has version %u of the link, this one %d",
+		r->other_version, RSK_REMOTE_VERSION);
+	if (r->initiator) {
+		r->peer_reason = RSK_REASON_VERSION;
+		rsk_remote_dead(r, -EPROTONOSUPPORT);
+	} else if (rsk_remote_msg_check_fixed(m) < 0) {
+		rsk_remote_dead(r, -EPROTO);
+	} else {
+		rsk_link_handshake_hello(r, m);
 	}
 }
 
@@ -271,6 +298,16 @@ void rsk_link_handshake_admit(struct rsk_remote *r)
 		rsk_remote_dead(r, -EACCES);
 		return;
 	}
+	if (r->other_version) {
+		rsk_pairing_take();
+		rsk_other_version_mapped(&r->target.tuple);
+		rsk_pairing_give();
+		m.type = RSK_REMOTE_REFUSED;
+		m.reason = RSK_REASON_VERSION;
+		rsk_control_conn_send(&r->control, &m);
+		rsk_remote_dead(r, -EPROTONOSUPPORT);
+		return;
+	}
 	rc = own_end(r);
 	if (rc == 0)
 		rc = window(r, &r->geometry, r->form);
@@ -340,6 +377,7 @@ static void accept_one(int fd)
 		rsk_own_close(fd);
 		return;
 	}
+	r->control.other_version = rsk_link_handshake_other_version;
 	rsk_remotes.pending_peers++;
 	r->due_ns = rsk_now_ns() + HELLO_NS;
 	come_to(fd, &r->here);

@@ -98,7 +98,9 @@ struct rsk_remote {
 	uint8_t announced_ip[16];
 	struct rsk_verbs_addr came_from;
 	uint32_t peer_reason; /* initiator: why it was refused, enum rsk_reason; 0: it was not */
-	bool listed;	      /* links.c has it */
+	/* the version of the peer's library, which has said HELLO and nothing else; 0: ours */
+	uint32_t other_version;
+	bool listed; /* links.c has it */
 	struct rsk_remote_rail rail[RSK_RAILS_MOST];
 	struct rsk_rails rails; /* the set of rails through which streams put */
 	uint64_t rest_ns;	/* when its wide rings are looked at next: ring_width.h */
@@ -181,6 +183,8 @@ void rsk_link_handshake_begin(uint64_t nonce, const struct rsk_remote_target *ta
 /* connections wait at the listener */
 void rsk_link_handshake_accept(struct rsk_watch *w, uint32_t events);
 void rsk_link_handshake_hello(struct rsk_remote *r, const struct rsk_remote_msg *m);
+/* Its first message is of another version. */
+void rsk_link_handshake_other_version(struct rsk_control_conn *c, const struct rsk_remote_msg *m);
 void rsk_link_handshake_welcome(struct rsk_remote *r, const struct rsk_remote_msg *m);
 void rsk_link_handshake_admit(struct rsk_remote *r); /* if rsockd has answered */
 

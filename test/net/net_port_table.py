@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 
 import local
@@ -115,11 +116,30 @@ def given_to_who_is_able(t):
 
 @case(timeout=60)
 def of_another_build(t):
-    """A process with another protocol version is sent away, as always."""
+    """A process with another protocol version is told which one this is, and sent away; its first
+    message may have any size, and a descriptor with it.
+    """
     host = one(t)
+    theirs = local.MAGIC - (1 << 56)
+    hello = local.pack(local.HELLO, magic=theirs, flags=local.ABLE)
+    for number, (said, fds) in enumerate(((hello, []), (hello[:8], []), (hello * 2, []),
+                                          (hello[:24], [os.memfd_create("rsock-stat")]))):
+        client = local.Client(host.local)
+        socket.send_fds(client.socket, [said], fds)
+        try:
+            answer = client.socket.recv(100)
+        except ConnectionResetError:  # what rsockd has left unread; reported first, and once
+            answer = client.socket.recv(100)
+        t.equal(answer, struct.pack("<QQ", local.MAGIC, 0), "what it says")
+        t.check(client.gone(), "it was heard")
+        t.equal((host.figure("local_other_version_total"), host.figure("local_refused_total")),
+                (number + 1, 0), "counters")
+        client.close()
+        for fd in fds:
+            os.close(fd)
     client = local.Client(host.local)
-    client.socket.send(local.pack(local.HELLO, magic=local.MAGIC - (1 << 56), flags=local.ABLE))
-    t.check(client.gone(), "it was heard")
+    client.socket.send(local.pack(local.HELLO, magic=local.MAGIC ^ 1))
+    t.check(client.gone(), "letters that are not ours")
     t.equal(host.figure("local_refused_total"), 1, "refused")
 
 

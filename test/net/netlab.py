@@ -78,6 +78,7 @@ class Host(Daemon):
         self.local = self.t.path(f"local{number}.sock")
         local.HERE.setdefault(self.local, self.inside)
         self.daemon = None
+        self.binary = os.path.join(self.t.bin, "rsockd")
         self.config = {}
 
     def inside(self):
@@ -125,7 +126,7 @@ class Host(Daemon):
 
     def restart(self):
         path = self.t.path(f"rsockd{self.number}.conf")
-        self.daemon = self.run([*UNDER, os.path.join(self.t.bin, "rsockd"), "-c", path],
+        self.daemon = self.run([*UNDER, self.binary, "-c", path],
                                name=f"rsockd{self.number}")
         self.await_daemon()
 

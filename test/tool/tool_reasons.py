@@ -211,6 +211,8 @@ ELSEWHERE = {
        for reason in ("remote", "no-rnic", "policy", "peer-policy", "no-pmsp")},
     **{reason: "test/net/net_rdma.py" for reason in ("mapped", "soft-rnic", "not-holder")},
     "other-source": "test/rdma/rdma_hostile.py",
+    "version": "test/skew/skew_versions.py",
+    "rsockd-version": "test/skew/skew_versions.py",
     "same-process": "test/net/net_no_shm.py",
     "peer-full": "test/net/net_ledger.py",
     "no-registry": "test/fault/fault_registry.py",

@@ -274,6 +274,7 @@ void kit_link(struct kit *k, bool initiator)
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, control), 0);
 	k->peer = control[1];
 	cr_assert_eq(rsk_control_conn_open(&r->control, rsk_own_fd(control[0]), false), 0);
+	r->control.other_version = rsk_link_handshake_other_version;
 	r->nonce = r->secret = 1;
 	r->target.to = kit_candidate(0, 2, 0).addr;
 	r->l = rsk_link_new(initiator);

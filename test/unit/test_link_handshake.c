@@ -366,3 +366,122 @@ Test(link_handshake, a_stream_that_is_paired_after_a_refusal)
 	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_PAIRED);
 	cr_assert_eq(ks.s->rec->peer_reason, RSK_REASON_DIRECT);
 }
+
+/* ---- another version ---- */
+
+/* What every version's message begins with, and no more: the rest may be shorter than ours. */
+static void says_in_another_version(struct kit *k, struct rsk_remote_msg m)
+{
+	m.magic = RSK_MAGIC(RSK_REMOTE_LETTERS, RSK_REMOTE_VERSION + 1);
+	cr_assert_eq(send(k->peer, &m, RSK_REMOTE_FIXED_BYTES, 0), (ssize_t)RSK_REMOTE_FIXED_BYTES);
+	kit_turn(k);
+}
+
+Test(link_handshake, the_end_that_accepts_is_of_another_version)
+{
+	struct rsk_remote_msg m = { .type = RSK_REMOTE_REFUSED };
+	struct kit_stream ks;
+	uint32_t flags;
+	struct kit k;
+
+	kit_init();
+	ks = waits(&k);
+	k.r->state = RSK_REMOTE_HANDSHAKING;
+	says_in_another_version(&k, m);
+	cr_assert_eq(k.r->state, RSK_REMOTE_DEAD);
+	cr_assert_eq(ks.s->rec->reason, RSK_REASON_VERSION);
+	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_UNTRACKED, "no other link is tried");
+	cr_assert_eq(ks.s->pairing.mapping, 0);
+	rsk_pairing_take();
+	rsk_local_tell();
+	rsk_pairing_give();
+	cr_assert_eq(told(RSK_LOCAL_UNLINK, &flags), 1, "and nothing is asked again");
+}
+
+/* A stream that accepts, which the HELLO that it returns names. */
+static struct rsk_remote_msg comes_to(struct kit *k, struct kit_stream *ks)
+{
+	struct rsk_remote_msg m = {
+		.type = RSK_REMOTE_HELLO, .nonce = 5, .secret = 6, .handle = HANDLE
+	};
+
+	*ks = waits(k);
+	cr_assert_eq(rsk_stream_learn(ks->s, ks->fd), 0);
+	k->r->initiator = false;
+	k->r->state = RSK_REMOTE_HANDSHAKING;
+	k->r->nonce = 0;
+	ks->s->connecting_side = false;
+	ks->s->pairing.mapping = 0;
+	ks->s->pairing.found.remote = false;
+	m.tuple = rsk_tuple_mirror(&ks->s->tuple);
+	return m;
+}
+
+static void verdict(struct kit *k, uint32_t reason)
+{
+	rsk_pairing_take();
+	cr_assert(rsk_link_handshake_ops.answered(HANDLE, reason, announced.ip));
+	rsk_pairing_give();
+	rsk_link_handshake_admit(k->r);
+	cr_assert_eq(k->r->state, RSK_REMOTE_DEAD);
+}
+
+Test(link_handshake, the_end_that_connects_is_of_another_version)
+{
+	struct rsk_local_msg asked;
+	struct rsk_remote_msg m;
+	struct kit_stream ks;
+	uint32_t flags;
+	struct kit k;
+
+	kit_init();
+	m = comes_to(&k, &ks);
+	says_in_another_version(&k, m);
+	cr_assert_eq(k.r->state, RSK_REMOTE_HANDSHAKING, "rsockd is asked first");
+	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_LOOKUP);
+	cr_assert_eq(recv(rsockd, &asked, sizeof(asked), 0), sizeof(asked));
+	cr_assert_eq(asked.type, RSK_LOCAL_LINK);
+	verdict(&k, RSK_REASON_MAPPED);
+	cr_assert_eq(ks.s->rec->reason, RSK_REASON_VERSION);
+	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_UNTRACKED);
+	cr_assert(kit_hear(&k, &m), "the other end is told by our magic");
+	cr_assert_eq(m.magic, RSK_REMOTE_MAGIC);
+	cr_assert_eq(told(RSK_LOCAL_UNLINK, &flags), 1, "what rsockd holds is given back");
+}
+
+/* Nobody but a peer to which the stream is mapped keeps it on TCP by this. */
+Test(link_handshake, another_version_without_a_mapping)
+{
+	struct rsk_remote_msg m;
+	struct kit_stream ks;
+	struct kit k;
+
+	kit_init();
+	m = comes_to(&k, &ks);
+	says_in_another_version(&k, m);
+	verdict(&k, RSK_REASON_NOT_HOLDER);
+	cr_assert_neq(ks.s->rec->reason, RSK_REASON_VERSION);
+	cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_LOOKUP);
+}
+
+Test(link_handshake, another_version_that_is_no_hello)
+{
+	static const struct rsk_tuple none;
+	struct kit_stream ks;
+
+	kit_init();
+	for (int i = 0; i < 4; i++) {
+		struct kit k;
+		struct rsk_remote_msg m = comes_to(&k, &ks);
+
+		m.type = i == 0 ? RSK_REMOTE_RAIL : m.type;
+		m.handle = i == 1 ? 0 : m.handle;
+		m.tuple = i == 2 ? none : m.tuple;
+		k.r->state = i == 3 ? RSK_REMOTE_RAILING : k.r->state;
+		says_in_another_version(&k, m);
+		cr_assert_eq(k.r->state, RSK_REMOTE_DEAD, "%d", i);
+		cr_assert_eq(rsk_stream_phase(ks.s), RSK_PHASE_LOOKUP);
+		close(ks.other);
+		close(ks.fd);
+	}
+}

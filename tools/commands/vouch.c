@@ -59,7 +59,9 @@ static enum rsk_reason answer_to(int to, const struct rsk_local_msg *m, uint64_t
 				*by_syn = got.flags & RSK_LOCAL_BY_SYN;
 			return (enum rsk_reason)got.reason;
 		}
-		if (rc <= 0 && rc != -EAGAIN)
+		if (rc == -EPROTONOSUPPORT)
+			return RSK_REASON_RSOCKD_VERSION;
+		if (rc <= 0 && rc != -EAGAIN && rc != -ECONNRESET)
 			break;
 	}
 	return RSK_REASON_NO_RSOCKD;

@@ -173,6 +173,22 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 		event_add(l->later, &later);
 }
 
+/* Said, so that its streams have the reason; it tries again from time to time. */
+static void refuse_version(struct rsk_local *l, const struct rsk_local_process *p,
+			   const struct rsk_local_msg *m)
+{
+	int *said = &l->said_versions[(unsigned int)p->pid % RSK_LOCAL_SAID_VERSIONS];
+
+	l->count.other_version++;
+	rsk_local_msg_refuse_version(p->fd);
+	if (*said == (int)p->pid)
+		return; /* it tries again and again */
+	*said = (int)p->pid;
+	rsk_say("process %d: its librsock.so speaks version %u, this rsockd %d: restart it after "
+		"an upgrade",
+		(int)p->pid, rsk_magic_version(m->magic, RSK_LOCAL_LETTERS), RSK_LOCAL_VERSION);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct rsk_local_process *p = arg;
@@ -192,6 +208,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		if (rc == -EAGAIN)
 			break;
 		if (rc <= 0) {
+			if (rc == -EPROTONOSUPPORT)
+				refuse_version(l, p, &m);
 			l->count.refused += rc == -EPROTO;
 			l->streams.refused += rc == -EBADMSG;
 			user->foreign += rc == -EBADMSG;

@@ -35,6 +35,7 @@ struct rsk_local_told;
 #define RSK_LOCAL_COUNTERS(X)                                                                      \
 	X(hellos, "processes that connected")                                                      \
 	X(refused, "processes that were rejected: too many, or invalid messages")                  \
+	X(other_version, "processes that were rejected: their library is of another version")      \
 	X(put_off, "times that messages had to wait: their user had used up its share")            \
 	X(listens_refused, "listening sockets not recorded: too many of the process or user")      \
 	X(asks_refused, "requests to the port mapper refused: too many")                           \
@@ -52,6 +53,8 @@ struct rsk_local_told;
 	X(asks_spared, "requests to the port mapper answered by a remembered refusal of a link")   \
 	X(unlinks, "streams that stopped using a mapping")                                         \
 	X(unused, "mappings that no stream used in time")
+
+#define RSK_LOCAL_SAID_VERSIONS 256u
 
 /* Limits of questions to the port mapper that have no answer yet. */
 #define RSK_LOCAL_ASKED_MOST 16384u
@@ -95,6 +98,8 @@ struct rsk_local {
 	struct rsk_port_tables port_tables;
 	struct rsk_local_told *told; /* list: streams for which policy is asked again */
 	struct rsk_local_counters count;
+	/* Processes of another version of which the log has a line; a hint. */
+	int said_versions[RSK_LOCAL_SAID_VERSIONS];
 };
 
 /*
