@@ -20,6 +20,7 @@ suite "python scripts" scripts/check-python.sh
 suite "paths, lengths, names" scripts/check-tree.py
 suite "words of the field" scripts/check-words.py
 suite "knobs are documented" scripts/check-knobs.py
+suite "system calls that a filter has to let through" scripts/check-needed.py
 suite "demands of the specifications" scripts/check-conformance.py
 if [ -x scripts/gen-docs.sh ]; then
 	suite "generated documentation is current" scripts/gen-docs.sh --check
