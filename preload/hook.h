@@ -35,6 +35,7 @@
 
 #include "boot.h"
 #include "engine.h"
+#include "process.h"
 #include "real.h"
 #include "touch.h"
 
@@ -62,7 +63,7 @@ static inline bool rsk_tracked(int fd)
 static inline bool rsk_tracked_epoll(int fd)
 {
 	return rsk_unlikely((rsk_fd_word(fd) & RSK_FD_MASK) == (RSK_FD_TRACKED | RSK_FD_EPOLL)) &&
-	       !rsk_direct;
+	       !rsk_direct && !rsk_kernel_only();
 }
 
 /* The table has an entry for @fd, tracked or not. */
@@ -314,6 +315,28 @@ void rsk_left_tell(int fd, struct msghdr *msg, size_t room);
  * made.
  */
 int rsk_no_more(enum rsk_reason why);
+
+/*
+ * hook_misc.c: called before a seccomp filter is installed, or strict mode is begun (@filter NULL).
+ * 0; -EAGAIN: the call must not be made.
+ */
+struct sock_fprog;
+int rsk_seccomp_begins(const struct sock_fprog *filter);
+
+/*
+ * hook_exec.c: the environment of a program that begins under a filter that this process has set,
+ * and that the library's calls would not pass (rsk_kernel_only()): the library does nothing there.
+ * rsk_env_begin() returns @envp with that request in front, or @envp; rsk_env_end() releases it,
+ * and returns @ret. More than a few entries use a mapping: exec is signal-safe, malloc is not.
+ */
+#define RSK_EXEC_ARGS 256
+struct rsk_exec_env {
+	char **map;
+	size_t map_bytes;
+	char *few[RSK_EXEC_ARGS];
+};
+char *const *rsk_env_begin(struct rsk_exec_env *e, char *const *envp);
+int rsk_env_end(struct rsk_exec_env *e, int ret);
 
 /* hook_fd.c: called before @fd is duplicated. 0, or -errno: it must not be. */
 int rsk_before_dup(int fd);

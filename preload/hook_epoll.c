@@ -33,7 +33,7 @@ int rsk_hook_epoll_create1(int flags)
  */
 static rsk_noinline int rsk_epoll_ctl_first(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	if (!rsk_live())
+	if (!rsk_live() || rsk_kernel_only())
 		return rsk_counted(rsk_real.epoll_ctl(epfd, op, fd, ev));
 	rsk_trampoline_faults();
 	if (op != EPOLL_CTL_DEL && !rsk_readable(ev))
@@ -47,7 +47,7 @@ int rsk_hook_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	if (rsk_unlikely(!rsk_touch_ready))
 		return rsk_epoll_ctl_first(epfd, op, fd, ev);
 	/* The kernel refuses an invalid address before all else. */
-	if (rsk_direct ||
+	if (rsk_direct || rsk_kernel_only() ||
 	    (op != EPOLL_CTL_DEL && ((uintptr_t)ev < 4096 || !rsk_touch_reads(ev, sizeof(*ev)))))
 		return rsk_counted(rsk_real.epoll_ctl(epfd, op, fd, ev));
 	return (int)rsk_result(rsk_epoll_ctl(epfd, op, fd, ev));

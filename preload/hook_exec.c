@@ -4,10 +4,87 @@
  * fails.
  */
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define RSK_EXPORT_exec 1
 #include "export.h"
 #include "hook.h"
+
+/* ---- a program that begins under a filter ---- */
+
+/* The kernel reports an environment that cannot be read. */
+static bool rsk_env_count(char *const *envp, size_t *n)
+{
+	*n = 0;
+	if (!envp)
+		return true;
+	while (rsk_readable(&envp[*n]) && envp[*n])
+		++*n;
+	return rsk_readable(&envp[*n]);
+}
+
+char *const *rsk_env_begin(struct rsk_exec_env *e, char *const *envp)
+{
+	static char off[] = "RSOCK_DISABLE=1";
+	char **to = e->few;
+	size_t n;
+
+	e->map_bytes = 0;
+	e->map = NULL;
+	if (!rsk_env_count(envp, &n))
+		return envp;
+	if (n + 2 > RSK_EXEC_ARGS) {
+		to = rsk_sys_mmap(NULL, (n + 2) * sizeof(*to), PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (rsk_sys_is_err(to))
+			return envp;
+		e->map = to;
+		e->map_bytes = (n + 2) * sizeof(*to);
+	}
+	to[0] = off; /* the first entry of a name counts */
+	for (size_t i = 0; i < n; i++)
+		to[i + 1] = envp[i];
+	to[n + 1] = NULL;
+	return to;
+}
+
+int rsk_env_end(struct rsk_exec_env *e, int ret)
+{
+	if (e->map)
+		rsk_sys_munmap(e->map, e->map_bytes);
+	return ret;
+}
+
+static rsk_noinline int rsk_filtered_execve(const char *path, char *const *argv, char *const *envp)
+{
+	struct rsk_exec_env e;
+
+	return rsk_env_end(&e, rsk_real.execve(path, argv, rsk_env_begin(&e, envp)));
+}
+
+static rsk_noinline int rsk_filtered_execvpe(const char *file, char *const *argv, char *const *envp)
+{
+	struct rsk_exec_env e;
+
+	return rsk_env_end(&e, rsk_real.execvpe(file, argv, rsk_env_begin(&e, envp)));
+}
+
+static rsk_noinline int rsk_filtered_fexecve(int fd, char *const *argv, char *const *envp)
+{
+	struct rsk_exec_env e;
+
+	return rsk_env_end(&e, rsk_real.fexecve(fd, argv, rsk_env_begin(&e, envp)));
+}
+
+static rsk_noinline int rsk_filtered_execveat(int dir, const char *path, char *const *argv,
+					      char *const *envp, int flags)
+{
+	struct rsk_exec_env e;
+
+	return rsk_env_end(&e, rsk_real.execveat(dir, path, argv, rsk_env_begin(&e, envp), flags));
+}
+
+/* ---- exec ---- */
 
 /* A vfork child shares its parent's memory, and must not change it. 0 or -errno. */
 static int rsk_before_exec(void)
@@ -31,6 +108,8 @@ int rsk_hook_execve(const char *path, char *const *argv, char *const *envp)
 
 	if (rc < 0)
 		return (int)rsk_result(rc);
+	if (rsk_kernel_only())
+		return rsk_filtered_execve(path, argv, envp);
 	return rsk_after_exec(rsk_real.execve(path, argv, envp));
 }
 
@@ -40,6 +119,8 @@ int rsk_hook_execv(const char *path, char *const *argv)
 
 	if (rc < 0)
 		return (int)rsk_result(rc);
+	if (rsk_kernel_only())
+		return rsk_filtered_execve(path, argv, environ);
 	return rsk_after_exec(rsk_real.execv(path, argv));
 }
 
@@ -49,6 +130,8 @@ int rsk_hook_execvp(const char *file, char *const *argv)
 
 	if (rc < 0)
 		return (int)rsk_result(rc);
+	if (rsk_kernel_only())
+		return rsk_filtered_execvpe(file, argv, environ);
 	return rsk_after_exec(rsk_real.execvp(file, argv));
 }
 
@@ -58,6 +141,8 @@ int rsk_hook_execvpe(const char *file, char *const *argv, char *const *envp)
 
 	if (rc < 0)
 		return (int)rsk_result(rc);
+	if (rsk_kernel_only())
+		return rsk_filtered_execvpe(file, argv, envp);
 	return rsk_after_exec(rsk_real.execvpe(file, argv, envp));
 }
 
@@ -67,6 +152,8 @@ int rsk_hook_fexecve(int fd, char *const *argv, char *const *envp)
 
 	if (rc < 0)
 		return (int)rsk_result(rc);
+	if (rsk_kernel_only())
+		return rsk_filtered_fexecve(fd, argv, envp);
 	return rsk_after_exec(rsk_real.fexecve(fd, argv, envp));
 }
 
@@ -76,16 +163,12 @@ int rsk_hook_execveat(int dir, const char *path, char *const *argv, char *const 
 
 	if (rc < 0)
 		return (int)rsk_result(rc);
+	if (rsk_kernel_only())
+		return rsk_filtered_execveat(dir, path, argv, envp, flags);
 	return rsk_after_exec(rsk_real.execveat(dir, path, argv, envp, flags));
 }
 
 /* ---- arguments in the call ---- */
-
-/*
- * Enough for calls with written-out arguments; more use a mapping, since exec is signal-safe and
- * malloc is not.
- */
-#define RSK_EXEC_ARGS 256
 
 struct rsk_exec_args {
 	char **argv;

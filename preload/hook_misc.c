@@ -3,12 +3,15 @@
  * hook_misc.c - the hook of prctl(), and helpers for calls that affect the whole engine;
  * hook_syscall.c uses them too.
  */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
 #define RSK_EXPORT_misc 1
 #include "export.h"
 #include "hook.h"
 
 /*
- * Called before the real call: a filter may forbid what a ring needs (futex, eventfd), and io_uring
+ * Called before the real call: a filter forbids what a ring needs (futex, eventfd), or io_uring
  * reads and writes unseen. If the real call fails, some streams have lost speed. 0; -EAGAIN: bytes
  * of a ring would be lost, and the call must not be made.
  */
@@ -40,6 +43,32 @@ bool rsk_kernel_reads(const void *p, size_t len)
 	return rsk_kernel_reads_at((uintptr_t)p + len - 1);
 }
 
+/*
+ * The streams go on where the filter lets every call through that they need. It is the kernel that
+ * reads the filter for good; a program that changes it meanwhile changes its own calls.
+ */
+int rsk_seccomp_begins(const struct sock_fprog *filter)
+{
+	if (rsk_live() && filter && rsk_readable(filter) &&
+	    rsk_reads(filter->filter, filter->len * sizeof(*filter->filter)) &&
+	    rsk_engine_filtered(filter->filter, filter->len))
+		return 0;
+	if (rsk_no_more(RSK_REASON_SECCOMP) < 0)
+		return -EAGAIN;
+	if (rsk_live())
+		rsk_engine_kernel_only();
+	return 0;
+}
+
+/* Without a filter's address the kernel refuses: programs ask so whether it knows filters. */
+static int rsk_seccomp_by_prctl(unsigned long mode, unsigned long filter)
+{
+	if (mode == SECCOMP_MODE_STRICT)
+		return rsk_seccomp_begins(NULL);
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's view of it */
+	return mode == SECCOMP_MODE_FILTER && filter ? rsk_seccomp_begins((const void *)filter) : 0;
+}
+
 int rsk_hook_prctl(int op, ...)
 {
 	unsigned long a[4];
@@ -49,7 +78,7 @@ int rsk_hook_prctl(int op, ...)
 	for (int i = 0; i < 4; i++)
 		a[i] = va_arg(ap, unsigned long);
 	va_end(ap);
-	if (op == PR_SET_SECCOMP && rsk_no_more(RSK_REASON_SECCOMP) < 0)
+	if (op == PR_SET_SECCOMP && rsk_seccomp_by_prctl(a[0], a[1]) < 0)
 		return (int)rsk_result(-EAGAIN);
 	return rsk_real.prctl(op, a[0], a[1], a[2], a[3]);
 }

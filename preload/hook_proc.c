@@ -182,11 +182,25 @@ int rsk_hook_daemon(int nochdir, int noclose)
  * for the next program, which may not use this library; so it falls back when it is named. The
  * program inherits all fds without FD_CLOEXEC, and may have been told their numbers.
  */
+static rsk_noinline int rsk_filtered_spawn(__typeof__(posix_spawn) *spawn, pid_t *pid,
+					   const char *file,
+					   const posix_spawn_file_actions_t *actions,
+					   const posix_spawnattr_t *attr, char *const *argv,
+					   char *const *envp)
+{
+	struct rsk_exec_env e;
+
+	return rsk_env_end(&e, spawn(pid, file, actions, attr, argv, rsk_env_begin(&e, envp)));
+}
+
 int rsk_hook_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 			 const posix_spawnattr_t *attr, char *const *argv, char *const *envp)
 {
 	int rc = rsk_booted ? rsk_exec_vforked() : 0;
 
+	if (rsk_kernel_only())
+		return rsk_filtered_spawn(rsk_real.posix_spawn, pid, path, actions, attr, argv,
+					  envp);
 	return rc < 0 ? -rc : rsk_real.posix_spawn(pid, path, actions, attr, argv, envp);
 }
 
@@ -195,6 +209,9 @@ int rsk_hook_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_a
 {
 	int rc = rsk_booted ? rsk_exec_vforked() : 0;
 
+	if (rsk_kernel_only())
+		return rsk_filtered_spawn(rsk_real.posix_spawnp, pid, file, actions, attr, argv,
+					  envp);
 	return rc < 0 ? -rc : rsk_real.posix_spawnp(pid, file, actions, attr, argv, envp);
 }
 
@@ -214,7 +231,11 @@ int rsk_hook_pidfd_spawn(int *pidfd, const char *path, const posix_spawn_file_ac
 
 	if (rc < 0)
 		return -rc;
-	rc = rsk_real.pidfd_spawn(pidfd, path, actions, attr, argv, envp);
+	if (rsk_kernel_only())
+		rc = rsk_filtered_spawn(rsk_real.pidfd_spawn, pidfd, path, actions, attr, argv,
+					envp);
+	else
+		rc = rsk_real.pidfd_spawn(pidfd, path, actions, attr, argv, envp);
 	return rsk_pidfd_spawned(rc, pidfd);
 }
 
@@ -225,7 +246,11 @@ int rsk_hook_pidfd_spawnp(int *pidfd, const char *file, const posix_spawn_file_a
 
 	if (rc < 0)
 		return -rc;
-	rc = rsk_real.pidfd_spawnp(pidfd, file, actions, attr, argv, envp);
+	if (rsk_kernel_only())
+		rc = rsk_filtered_spawn(rsk_real.pidfd_spawnp, pidfd, file, actions, attr, argv,
+					envp);
+	else
+		rc = rsk_real.pidfd_spawnp(pidfd, file, actions, attr, argv, envp);
 	return rsk_pidfd_spawned(rc, pidfd);
 }
 #endif

@@ -189,8 +189,8 @@ static long by_seccomp(long nr, const long a[static 6])
 {
 	long ret;
 
-	if ((a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER) &&
-	    rsk_no_more(RSK_REASON_SECCOMP) < 0)
+	if ((a[0] == SECCOMP_SET_MODE_STRICT && rsk_seccomp_begins(NULL) < 0) ||
+	    (a[0] == SECCOMP_SET_MODE_FILTER && PTR(2) && rsk_seccomp_begins(PTR(2)) < 0))
 		return rsk_result(-EAGAIN);
 	ret = straight(nr, a);
 	if (ret > 0 && a[0] == SECCOMP_SET_MODE_FILTER && (a[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER))

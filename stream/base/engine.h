@@ -87,6 +87,21 @@ void rsk_exit(void);
 /* From now on this process promotes no stream (RSK_REASON_IO_URING, RSK_REASON_SECCOMP). */
 void rsk_engine_stop_promoting(enum rsk_reason why);
 
+/*
+ * The calling thread is about to install the seccomp filter @code (@n instructions, readable).
+ * True: it lets all calls through that streams within the host need (needed_calls.def), and they go
+ * on; the process makes no links to other hosts from now on, whose devices and drivers need calls
+ * that cannot be listed. False: nothing was changed.
+ */
+struct sock_filter;
+bool rsk_engine_filtered(const struct sock_filter *code, size_t n);
+
+/*
+ * Called instead, once all streams have fallen back: epoll sets are as the program made them, and
+ * nothing but the program's own calls is made from now on.
+ */
+void rsk_engine_kernel_only(void);
+
 /* ---- descriptors --------------------------------------------------------------------------- */
 
 /*

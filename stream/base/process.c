@@ -14,6 +14,7 @@
 #include <rsock/sys.h>
 
 _Atomic(int) rsk_stopped;
+_Atomic(bool) rsk_kernel_only_set;
 __thread uint32_t rsk_kernel_calls;
 const struct rsk_host *rsk_host;
 static int pid_of_start;

@@ -22,6 +22,19 @@ extern int *rsk_pid_word;
 /* Enum rsk_reason: this process promotes no stream any more; 0: it does. */
 extern _Atomic(int) rsk_stopped;
 
+/*
+ * A seccomp filter of the program's own that may kill for the library's calls is about to come, or
+ * in force: all streams are the kernel's, and the library makes no call that the program does not
+ * make itself. Set once, by rsk_engine_kernel_only(), before the filter is installed; read by all
+ * threads, relaxed: the filter is this thread's, or comes by a system call that orders it.
+ */
+extern _Atomic(bool) rsk_kernel_only_set;
+static inline bool rsk_kernel_only(void)
+{
+	return __builtin_expect(atomic_load_explicit(&rsk_kernel_only_set, memory_order_relaxed),
+				0);
+}
+
 void rsk_process_init(void); /* called once, before everything else */
 /*
  * Moves the process id to @word, in a page that a child finds zeroed, as its table of descriptors.

@@ -201,7 +201,7 @@ void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len)
 
 void rsk_fd_listening(int fd)
 {
-	if (rsk_fd_marked(rsk_fd_word(fd)))
+	if (rsk_fd_marked(rsk_fd_word(fd)) && !rsk_kernel_only())
 		rsk_pairing_listening(fd);
 }
 
@@ -227,6 +227,8 @@ void rsk_fd_epoll(int fd)
 	if ((uint32_t)fd >= rsk_fdtab.size || !rsk_pid)
 		return;
 	rsk_fd_new(fd);
+	if (rsk_kernel_only())
+		return;
 	rsk_sigdefer_enter();
 	e = rsk_epoll_new(fd);
 	rsk_sigdefer_exit();

@@ -189,7 +189,8 @@ static bool is_inherited(struct rsk_stream *s, int fd, enum rsk_closes closes)
 
 void rsk_fork_prepare(void)
 {
-	prepared = rsk_pid && rsk_fdtab.word;
+	/* The child of a process that is the kernel's alone finds nothing tracked. */
+	prepared = rsk_pid && rsk_fdtab.word && !rsk_kernel_only();
 	if (!prepared)
 		return;
 	rsk_recovery_fork();
@@ -330,7 +331,7 @@ static int fall_back_inherited(int fd, uintptr_t w, uint64_t *until)
 
 int rsk_exec_vforked(void)
 {
-	uint32_t high = rsk_fd_high();
+	uint32_t high = rsk_kernel_only() ? 0 : rsk_fd_high();
 	uint64_t until = 0;
 	int rc = 0;
 
@@ -475,7 +476,7 @@ int rsk_exec_prepare(void)
 {
 	int rc = rsk_exec_vforked();
 
-	if (rc < 0)
+	if (rc < 0 || rsk_kernel_only())
 		return rc;
 	each_survivor(survives);
 	rsk_progress_finish(RSK_RECOVERY_PATIENCE_NS);
@@ -488,6 +489,8 @@ int rsk_exec_prepare(void)
 /* Streams that have left the ring do not return to it. */
 void rsk_exec_failed(void)
 {
+	if (rsk_kernel_only())
+		return;
 	take_back();
 	each_survivor(survives_not);
 }

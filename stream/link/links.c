@@ -103,7 +103,7 @@ bool rsk_link_peer_gone(const struct rsk_link *l)
 {
 	struct pollfd p = { .fd = l->control };
 
-	if (l->hollow)
+	if (l->hollow || rsk_kernel_only())
 		return false;
 	return l->control < 0 || (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) > 0 &&
 				  (p.revents & (POLLHUP | POLLERR | POLLNVAL)));

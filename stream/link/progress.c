@@ -199,6 +199,13 @@ bool rsk_progress_failed(void)
 	return atomic_load(&progress.state) == FAILED;
 }
 
+bool rsk_progress_forbid(void)
+{
+	int state = NONE;
+
+	return atomic_compare_exchange_strong(&progress.state, &state, FAILED) || state == FAILED;
+}
+
 int rsk_progress_start(void)
 {
 	int none = NONE, saved = errno, rc;

@@ -48,6 +48,11 @@ void rsk_progress_unwatch(struct rsk_watch *w);
  * nothing may be allocated), the next call may succeed; -errno: it will never start.
  */
 int rsk_progress_start(void);
+/*
+ * It will never run in this process, and no link to another host is made. False: it runs already,
+ * or is being started.
+ */
+bool rsk_progress_forbid(void);
 bool rsk_progress_runs(void);	/* in this process */
 bool rsk_progress_there(void);	/* the same, or it is about to run */
 bool rsk_progress_failed(void); /* it will never run in this process */

@@ -281,7 +281,7 @@ static bool others_have(const struct kin *k, const struct rsk_shared *obj)
 
 void rsk_kin_closed(struct rsk_shared *obj)
 {
-	if (!obj->serial)
+	if (!obj->serial || rsk_kernel_only())
 		return;
 	rsk_sigdefer_enter();
 	rsk_lock(&kin.lock);

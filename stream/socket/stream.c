@@ -268,7 +268,8 @@ void rsk_stream_free(struct rsk_stream *s)
 		/*
 		 * Registered memory is kept; so is memory that a sender may still have to repeat.
 		 */
-		if (s->rx.ring_bytes >= RING_KEEP && !s->link->remote && !s->rx.fallback.asked)
+		if (s->rx.ring_bytes >= RING_KEEP && !s->link->remote && !s->rx.fallback.asked &&
+		    !rsk_kernel_only())
 			rsk_seg_drop_ring(&s->link->seg, s->sid, 0);
 		rsk_link_set_stream(s->link, s->sid, NULL);
 		rsk_upcalls->unpaired(s);

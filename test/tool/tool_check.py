@@ -59,8 +59,8 @@ def a_server_under_inetd_style(t):
 
 @case(60)
 def a_server_that_goes_past_the_library(t):
-    """A program that has set up an io_uring with SQPOLL, or a seccomp filter: its library
-    accelerates nothing that begins afterwards.
+    """A program that has set up an io_uring with SQPOLL, or a seccomp filter that does
+    not let its library's calls through: it accelerates nothing that begins afterwards.
     """
     for name, reason in (("io_uring", "io-uring"), ("seccomp", "seccomp")):
         port = t.free_port()

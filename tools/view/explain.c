@@ -19,10 +19,10 @@ static struct view view_of_reason(unsigned int reason)
 
 /*
  * The process has the library, but the library has no record of the stream. Either it stopped
- * tracking new sockets, because the program set up an io_uring with SQPOLL, or a seccomp filter; or
- * it never saw the socket opened (by an io_uring, for one). A Go program makes its system calls
- * without libc. In any other program the socket came through exec or from raw system calls; which
- * of the two cannot be determined from outside.
+ * tracking new sockets, because the program set up an io_uring with SQPOLL, or a seccomp filter
+ * that refuses what the library needs; or it never saw the socket opened (by an io_uring, for one).
+ * A Go program makes its system calls without libc. In any other program the socket came through
+ * exec or from raw system calls; which of the two cannot be determined from outside.
  */
 static struct view view_unfollowed(const struct proc *p)
 {
