@@ -115,6 +115,21 @@ Test(syscall_filter, joined)
 	cr_assert(!ALLOWS(code, SYS_read, 0, 2));
 }
 
+/* The kernel ends a filter that divides by 0, with "kill". */
+Test(syscall_filter, division)
+{
+	struct sock_filter code[] = {
+		LOAD(ARG(1)),
+		BPF_STMT(BPF_MISC | BPF_TAX, 0),
+		BPF_STMT(BPF_ALU | BPF_DIV | BPF_X, 0),
+		ALLOW,
+	};
+
+	cr_assert(!ALLOWS(code, SYS_read, RSK_FILTER_ANY, 0));
+	cr_assert(!ALLOWS(code, SYS_read, 1, 0));
+	cr_assert(ALLOWS(code, SYS_read, 1, 2));
+}
+
 /* The kernel refuses these; nothing beyond the end is read. */
 Test(syscall_filter, no_filter)
 {
