@@ -189,7 +189,8 @@ static long by_seccomp(long nr, const long a[static 6])
 {
 	long ret;
 
-	if ((a[0] == SECCOMP_SET_MODE_STRICT && rsk_seccomp_begins(NULL) < 0) ||
+	/* What the kernel refuses in any case changes nothing: libseccomp asks so what there is. */
+	if ((a[0] == SECCOMP_SET_MODE_STRICT && !a[1] && !PTR(2) && rsk_seccomp_begins(NULL) < 0) ||
 	    (a[0] == SECCOMP_SET_MODE_FILTER && PTR(2) && rsk_seccomp_begins(PTR(2)) < 0))
 		return rsk_result(-EAGAIN);
 	ret = straight(nr, a);

@@ -289,6 +289,7 @@ CASE(asked, DIRECT, "a program asks whether the kernel knows filters: nothing ch
 
 	R(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL));
 	R(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL));
+	R(syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL));
 	R(syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &(uint32_t){ SECCOMP_RET_LOG }));
 	R(prctl(PR_GET_SECCOMP));
 	bulk(fd);
