@@ -2,9 +2,8 @@
 # make test: the tests for every change, 11 minutes on 2 cores including the build.
 #
 # test.sh --all, make test-all: everything. test.sh --ci: what .ci/run runs after make test: the
-# tests that --all has in addition, except the soak and the real programs' configurations; of
-# test/rdma one of the parts that are gated, of clusters and rsockd's memory one, or the next Debian,
-# in turn.
+# tests that --all has in addition, except the soak and the real programs' configurations; in turn,
+# one of the parts of test/rdma that are gated with clusters or rsockd's memory, or the next Debian.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh

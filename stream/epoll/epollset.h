@@ -183,7 +183,7 @@ struct rsk_epoll {
 	 * threads that push to calls.
 	 */
 	_Atomic(uint32_t) sleepers;
-	/* Events left out by epoll_shown.c since a packet was taken, and rsk_syn_taken then; lock. */
+	/* Events that epoll_shown.c left out since a packet was taken; rsk_syn_taken then; lock. */
 	uint32_t unshown, unshown_taken;
 	uint32_t answer;  /* counts the results that waits return */
 	uint32_t changed; /* counts EPOLL_CTL_ADD and MOD; lock */

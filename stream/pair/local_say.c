@@ -34,7 +34,7 @@ struct rsk_rsockd rsk_rsockd = { .fd = -1 };
 static int last_word(int why)
 {
 	struct rsk_local_msg m;
-	int with, rc = -ECONNRESET;
+	int with = -1, rc = -ECONNRESET;
 
 	if (rsk_rsockd.heard || (why != 0 && why != -EPIPE && why != -ECONNRESET))
 		return why;

@@ -112,7 +112,7 @@ while True:
     threading.Thread(target=serve, args=(l.accept()[0],), daemon=True).start()
 """
 
-# Starts a program as root of a user namespace with a range of numbers, as a system container has it.
+# Starts a program as root of a user namespace with a range of ids, as a system container has it.
 RANGE = """
 import ctypes, os, sys
 ready, done = os.pipe(), os.pipe()
@@ -699,9 +699,8 @@ def claim_without_end(t, ipv6=False):
 
 @case(timeout=90)
 def who_says_that_it_is_the_host_s(t):
-    """An end of a connection within the host, whose program has no library, by its addresses and its
-    cookie, which can be guessed: by root of a box, which has the number of the host's, and by a
-    user.
+    """An end of a connection within the host, whose program has no library, by addresses and its
+    cookie, which can be guessed: by root of a box, who has the number of the host's, and by a user.
     """
     host, (a,) = boxes(t, 1)
     for port, uid in (PORT, 0), (PORT + 1, ALICE):
