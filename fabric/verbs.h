@@ -291,7 +291,8 @@ struct rsk_verbs_module {
 
 	/*
 	 * Called in a fork child, before anything else: closes the child's copies of all
-	 * descriptors, touches no queue.
+	 * descriptors, touches no queue. @v and its rails stay unused. open() may be called after
+	 * that: what it opens is the child's alone.
 	 */
 	void (*forked)(struct rsk_verbs *v);
 };

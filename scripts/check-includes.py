@@ -13,6 +13,8 @@ MAY_SEE = {**floors.read(), "include": set()}
 # Single headers of a folder that may not be included otherwise.
 # Limits that hash use the library's hash.
 BUT = {"bench/rsperf": {"hash.h"}, "bench/rdma": {"hash.h"}}
+# Headers of libc that have the name of one of ours: <...> in a folder without ours is libc's.
+OF_LIBC = {"link.h"}
 BARE_VERBS = ("fabric/verbs", "test/rdma/prog/hostile", "bench/rdma/bulk")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
@@ -57,7 +59,8 @@ def main():
             elif quote == '"' and (ROOT / path.parent / name).exists():
                 continue
             elif (base in owners and not owners[base] & (MAY_SEE[folder] | {folder})
-                  and name not in BUT.get(folder, ())):
+                  and name not in BUT.get(folder, ())
+                  and not (quote == "<" and name in OF_LIBC)):
                 errors.append(f"{path}: {name}: {folder}/ must not see "
                               f"{', '.join(sorted(owners[base]))}/")
             elif quote == '"' and base not in owners:

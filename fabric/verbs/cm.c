@@ -81,7 +81,8 @@ static void set_timeout(const struct rsk_verbs *v, struct rdma_cm_id *id)
 {
 	uint8_t timeout = v->ack_timeout ? v->ack_timeout : ACK_TIMEOUT;
 
-	rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
+	rsk_cm->set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
+			   sizeof(timeout));
 }
 
 /* The traffic class of the packets; the kernel also tells the accepting end. */
@@ -90,7 +91,7 @@ static void set_dscp(struct rdma_cm_id *id, uint8_t dscp)
 	uint8_t tos = (uint8_t)(dscp << 2);
 
 	if (dscp)
-		rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos));
+		rsk_cm->set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos));
 }
 
 int rsk_cm_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
@@ -107,16 +108,16 @@ int rsk_cm_connect(struct rsk_verbs_rail *r, const struct rsk_verbs_addr *from,
 		return -EMSGSIZE;
 	if (r->state != RSK_RAIL_IDLE)
 		return -EALREADY;
-	if (rdma_create_id(r->v->channel, &r->id, r, RDMA_PS_TCP))
+	if (rsk_cm->create_id(r->v->channel, &r->id, r, RDMA_PS_TCP))
 		return -errno;
 	r->hello_bytes = (uint8_t)bytes;
 	if (bytes)
 		memcpy(r->hello, data, bytes);
 	set_timeout(r->v, r->id);
 	set_dscp(r->id, r->dscp);
-	if (rdma_resolve_addr(r->id, from && from->family ? &src.sa : NULL, &dst.sa, STEP_MS)) {
+	if (rsk_cm->resolve_addr(r->id, from && from->family ? &src.sa : NULL, &dst.sa, STEP_MS)) {
 		rc = -errno;
-		rdma_destroy_id(r->id);
+		rsk_cm->destroy_id(r->id);
 		r->id = NULL;
 		return rc;
 	}
@@ -139,8 +140,8 @@ struct event {
 
 static void refuse(struct rdma_cm_id *id)
 {
-	rdma_reject(id, NULL, 0);
-	rdma_destroy_id(id);
+	rsk_cm->reject(id, NULL, 0);
+	rsk_cm->destroy_id(id);
 }
 
 static void on_connect_request(struct rsk_verbs *v, const struct event *e)
@@ -168,9 +169,9 @@ static void on_connect_request(struct rsk_verbs *v, const struct event *e)
 			param.responder_resources = e->responder_resources;
 		if (param.initiator_depth > e->initiator_depth)
 			param.initiator_depth = e->initiator_depth;
-		rc = rdma_accept(r->id, &param) ? -errno : 0;
+		rc = rsk_cm->accept(r->id, &param) ? -errno : 0;
 	} else {
-		rdma_reject(r->id, NULL, 0);
+		rsk_cm->reject(r->id, NULL, 0);
 	}
 	if (rc < 0)
 		rsk_rail_down(r, rc);
@@ -195,13 +196,13 @@ static int on_connection_event(struct rsk_verbs_rail *r, const struct event *e)
 		rc = rsk_context_own(r->v, r->id->verbs);
 		if (rc < 0)
 			return rc;
-		return rdma_resolve_route(r->id, STEP_MS) ? -errno : 0;
+		return rsk_cm->resolve_route(r->id, STEP_MS) ? -errno : 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		rc = rsk_rail_make_qp(r);
 		if (rc < 0)
 			return rc;
 		param = conn_param(r);
-		return rdma_connect(r->id, &param) ? -errno : 0;
+		return rsk_cm->connect(r->id, &param) ? -errno : 0;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		atomic_store_explicit(&r->rail->broken, 0, memory_order_relaxed);
 		rsk_rail_up(r);
@@ -226,7 +227,7 @@ static void unlisten_on(struct rsk_verbs *v, const struct rdma_cm_id *id)
 {
 	for (int i = 0; i < 2; i++)
 		if (v->listener[i] && v->listener[i] == id) {
-			rdma_destroy_id(v->listener[i]);
+			rsk_cm->destroy_id(v->listener[i]);
 			v->listener[i] = NULL;
 		}
 }
@@ -281,7 +282,7 @@ void rsk_cm_events(struct rsk_verbs *v)
 		 * the identifier which that event names.
 		 */
 		rsk_verbs_hear_kernel(v);
-		if (rdma_get_cm_event(v->channel, &ev))
+		if (rsk_cm->get_cm_event(v->channel, &ev))
 			return;
 		e = (struct event){ .type = ev->event, .status = ev->status, .id = ev->id };
 
@@ -297,7 +298,7 @@ void rsk_cm_events(struct rsk_verbs *v)
 			address_from(rdma_get_local_addr(ev->id), &e.here);
 			e.here.port = 0;
 		}
-		rdma_ack_cm_event(ev);
+		rsk_cm->ack_cm_event(ev);
 		handle(v, &e);
 	}
 }
@@ -308,25 +309,25 @@ static int listen_at(struct rsk_verbs *v, int which, union address *at, int both
 	struct rdma_cm_id *id;
 	int rc;
 
-	if (rdma_create_id(v->channel, &id, NULL, RDMA_PS_TCP))
+	if (rsk_cm->create_id(v->channel, &id, NULL, RDMA_PS_TCP))
 		return -errno;
 	if (at->sa.sa_family == AF_INET6) {
 		int only = !both;
 
-		rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only));
+		rsk_cm->set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only));
 	}
-	rc = rdma_bind_addr(id, &at->sa) ? -errno : 0;
+	rc = rsk_cm->bind_addr(id, &at->sa) ? -errno : 0;
 	/* Of all addresses: the kernel says so where another listener has the port. */
 	if (rc == -EADDRNOTAVAIL)
 		rc = -EADDRINUSE;
 	if (rc == 0)
-		rc = rdma_listen(id, BACKLOG) ? -errno : 0;
+		rc = rsk_cm->listen(id, BACKLOG) ? -errno : 0;
 	if (rc < 0) {
-		rdma_destroy_id(id);
+		rsk_cm->destroy_id(id);
 		return rc;
 	}
 	v->listener[which] = id;
-	return ntohs(rdma_get_src_port(id));
+	return ntohs(rsk_cm->get_src_port(id));
 }
 
 int rsk_cm_listen(struct rsk_verbs *v, uint16_t port)

@@ -102,4 +102,5 @@ void rsk_contexts_forked(void)
 		rsk_drop_fd(&owned.ctx[i]->cmd_fd);
 		rsk_drop_fd(&owned.ctx[i]->async_fd);
 	}
+	owned.n = 0;
 }

@@ -50,11 +50,11 @@ static bool device_of(struct rsk_verbs *v, const struct sockaddr *sa, struct ibv
 {
 	struct rdma_cm_id *id;
 
-	if (rdma_create_id(v->channel, &id, NULL, RDMA_PS_TCP))
+	if (rsk_cm->create_id(v->channel, &id, NULL, RDMA_PS_TCP))
 		return false;
-	*ctx = rdma_bind_addr(id, (struct sockaddr *)(uintptr_t)sa) ? NULL : id->verbs;
+	*ctx = rsk_cm->bind_addr(id, (struct sockaddr *)(uintptr_t)sa) ? NULL : id->verbs;
 	*port = id->port_num;
-	rdma_destroy_id(id);
+	rsk_cm->destroy_id(id);
 	return *ctx && rsk_context_own(v, *ctx) == 0;
 }
 

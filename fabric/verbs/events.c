@@ -96,7 +96,7 @@ static void one_event(struct rsk_vdev *d, struct ibv_async_event *ev)
 		break;
 	case IBV_EVENT_COMM_EST:
 		if (r)
-			rdma_notify(r->id, IBV_EVENT_COMM_EST);
+			rsk_cm->notify(r->id, IBV_EVENT_COMM_EST);
 		break;
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		rsk_recvs_low(r);

@@ -104,4 +104,5 @@ void rsk_verbs_forked(struct rsk_verbs *v)
 	rsk_drop_fd(&v->news_fd);
 	rsk_drop_fd(&v->more_fd);
 	rsk_drop_fd(&v->kernel_fd);
+	rsk_cm_lib_forked();
 }

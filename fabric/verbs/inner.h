@@ -4,6 +4,7 @@
  * library is fabric/verbs.h.
  *
  * Calls go from the bottom of this list to the top, never back:
+ *	cm_lib.c					cm_lib.h: librdmacm
  *	state.c, rate_estimator.c, post.c, flush.c	post.h: a rail's first error, and sending
  *	fetch.c, put.c					ops.h: the operations that streams call
  *	poll.c, domain.c, contexts.c, dev.c		dev.h: receiving, and devices
@@ -33,6 +34,7 @@
 #include <rsock/sys.h>
 
 #include "canary.h"
+#include "cm_lib.h"
 #include "indirect.h"
 #include "pending_writes.h"
 #include "verbs.h"

@@ -32,7 +32,7 @@ static void verbs_close(struct rsk_verbs *v)
 	if (v->channel) {
 		fd = v->channel->fd;
 		v->channel->fd = -1;
-		rdma_destroy_event_channel(v->channel);
+		rsk_cm->destroy_event_channel(v->channel);
 		if (fd >= 0)
 			v->host.own_close(v->host.ctx, fd);
 	}
@@ -67,7 +67,7 @@ static int open_all(struct rsk_verbs *v)
 		rc = rsk_sys_epoll_ctl(v->news_fd, EPOLL_CTL_ADD, v->more_fd, &ev);
 	if (rc < 0)
 		return rc;
-	v->channel = rdma_create_event_channel();
+	v->channel = rsk_cm->create_event_channel();
 	if (!v->channel)
 		return errno ? -errno : -ENODEV;
 	rc = rsk_verbs_move_fd(v, &v->channel->fd);
@@ -84,6 +84,9 @@ static int verbs_open(const struct rsk_verbs_host *host, struct rsk_verbs **out)
 	struct rsk_verbs *v;
 	int rc;
 
+	rc = rsk_cm_lib_open(host);
+	if (rc < 0)
+		return rc;
 	if (!any_device())
 		return -ENODEV;
 	/*

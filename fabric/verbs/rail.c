@@ -93,7 +93,7 @@ static int create_qp(struct rsk_verbs_rail *r)
 			.qp_type = IBV_QPT_RC,
 		};
 
-		if (rdma_create_qp(r->id, r->pd, &attr) == 0) {
+		if (rsk_cm->create_qp(r->id, r->pd, &attr) == 0) {
 			r->qp = r->id->qp;
 			r->max_inline = attr.cap.max_inline_data;
 			return 0;
@@ -239,11 +239,11 @@ void rsk_rail_break(struct rsk_verbs_rail *r)
 		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 		/* This tells the peer, if it can be reached. */
-		rdma_disconnect(r->id);
+		rsk_cm->disconnect(r->id);
 		ibv_modify_qp(r->qp, &attr, IBV_QP_STATE);
 		rsk_vdev_remove(r->dev, r);
 		forget_heard(r);
-		rdma_destroy_qp(r->id);
+		rsk_cm->destroy_qp(r->id);
 		r->qp = NULL;
 		rsk_recvs_close(r);
 		ibv_destroy_cq(r->cq);
@@ -255,7 +255,7 @@ void rsk_rail_break(struct rsk_verbs_rail *r)
 		rsk_mr_narrow_all(r);
 	}
 	if (r->id)
-		rdma_destroy_id(r->id);
+		rsk_cm->destroy_id(r->id);
 	r->id = NULL;
 }
 

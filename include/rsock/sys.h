@@ -30,6 +30,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -192,6 +193,11 @@ static inline int rsk_sys_statx(int dir, const char *path, int flags, unsigned i
 				struct statx *st)
 {
 	return (int)RSK_SYS5(SYS_statx, dir, path, flags, mask, st);
+}
+
+static inline int rsk_sys_fstatfs(int fd, struct statfs *st)
+{
+	return (int)RSK_SYS2(SYS_fstatfs, fd, st);
 }
 
 static inline ssize_t rsk_sys_readlinkat(int dir, const char *path, char *buf, size_t len)

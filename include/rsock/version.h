@@ -29,7 +29,7 @@
 /* Statistics segment, which tools and rsockd read: stats.h. */
 #define RSK_STATS_VERSION (8 + RSK_VERSION_SKEW)
 /* Between librsock.so and the librsock-verbs.so beside it: fabric/verbs.h. */
-#define RSK_VERBS_VERSION (9u + RSK_VERSION_SKEW)
+#define RSK_VERBS_VERSION (10u + RSK_VERSION_SKEW)
 /* The port table that rsockd shares with processes: port_table.h. */
 #define RSK_PORT_TABLE_VERSION (1 + RSK_VERSION_SKEW)
 /* The file in which rsockd leaves its listeners to the next rsockd: listener_watches.c. */
