@@ -50,7 +50,7 @@ static void rsk_atfork_parent(void)
 static void rsk_atfork_child(void)
 {
 	if (rsk_fork_concerns())
-		rsk_fork_child();
+		rsk_fork_child(true);
 }
 
 int rsk_fork_boot(void)
@@ -87,7 +87,7 @@ void rsk_fork_after(pid_t pid)
 	if (!rsk_fork_concerns())
 		return;
 	if (pid == 0)
-		rsk_fork_child();
+		rsk_fork_child(false);
 	else
 		rsk_fork_parent(pid > 0);
 }

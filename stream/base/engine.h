@@ -54,11 +54,12 @@ void rsk_engine_init(const struct rsk_host *host);
 
 /*
  * fork(): call prepare in the parent before it, then exactly one of parent (@ok: the child exists)
- * and child.
+ * and child. @by_libc: libc's fork() made the child, which gives it the locks of malloc() and of
+ * the loader free, whatever other threads of the parent were doing.
  */
 void rsk_fork_prepare(void);
 void rsk_fork_parent(bool ok);
-void rsk_fork_child(void);
+void rsk_fork_child(bool by_libc);
 
 /*
  * exec*(): call rsk_exec_prepare() directly before the real call (in a fork child or in the process

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
@@ -25,6 +26,11 @@ static _Atomic(int) done_pid;
 void rsk_process_init(void)
 {
 	rsk_pid = rsk_sys_getpid();
+}
+
+bool rsk_process_can_load(void)
+{
+	return _r_debug.r_state == RT_CONSISTENT;
 }
 
 void rsk_process_wiped(int *word)

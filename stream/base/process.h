@@ -37,6 +37,11 @@ static inline bool rsk_kernel_only(void)
 
 void rsk_process_init(void); /* called once, before everything else */
 /*
+ * In the child of a fork, before it has threads: false if a thread of the parent was loading a
+ * library. libc's fork() does not wait for that, and the child has the loader's list as it was.
+ */
+bool rsk_process_can_load(void);
+/*
  * Moves the process id to @word, in a page that a child finds zeroed, as its table of descriptors.
  */
 void rsk_process_wiped(int *word);

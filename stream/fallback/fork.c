@@ -24,6 +24,7 @@
 #include "kin.h"
 #include "links.h"
 #include "log.h"
+#include "news.h"
 #include "recovery.h"
 #include "over.h"
 #include "relay.h"
@@ -291,7 +292,7 @@ static void close_ours(void)
 	}
 }
 
-void rsk_fork_child(void)
+void rsk_fork_child(bool by_libc)
 {
 	if (!prepared)
 		return;
@@ -303,8 +304,9 @@ void rsk_fork_child(void)
 	unlock_streams();
 	rsk_epoll_fork_over(fork_now.set, fork_now.sets, true);
 	rsk_links_forked(rsk_wait_asleep());
+	rsk_news_forked(rsk_wait_asleep());
 	rsk_pairing_fork_child();
-	rsk_progress_fork_child();
+	rsk_progress_fork_child(by_libc);
 	rsk_recovery_fork_over(true);
 	rsk_streams_forked();
 	close_ours();

@@ -53,3 +53,12 @@ void rsk_news_heard(void)
 {
 	atomic_store(&news.heard, true);
 }
+
+void rsk_news_forked(bool asleep)
+{
+	atomic_store(&news.heard, false);
+	if (asleep)
+		return;
+	atomic_store(&news.asleep, 0);
+	atomic_store(&news.by_progress, 0);
+}

@@ -35,4 +35,10 @@ void rsk_news_sleep_end(enum rsk_news n);
 bool rsk_news_wanted(void);
 void rsk_news_heard(void);
 
+/*
+ * In the child of a fork: the parent's other threads do not sleep there. @asleep: this one does
+ * (rsk_wait_asleep()); then the count stays, and more than need it rely on the progress thread.
+ */
+void rsk_news_forked(bool asleep);
+
 #endif

@@ -265,11 +265,14 @@ void rsk_progress_fork_parent(void)
 }
 
 /*
- * libibverbs and librdmacm keep state per process, and theirs is the parent's. A child's streams go
- * by TCP, and by shared memory on this host.
+ * What the parent's thread has made is the parent's; the child's thread makes its own when there is
+ * a first link for it. If the parent's thread was still opening, or has failed, it is not known
+ * what it has left in the libraries, and the child has no links to other hosts.
  */
-void rsk_progress_fork_child(void)
+void rsk_progress_fork_child(bool by_libc)
 {
+	bool again = fork_waits && by_libc && rsk_process_can_load();
+
 	if (atomic_load(&progress.state) == NONE)
 		return;
 	if (fork_waits) {
@@ -282,6 +285,9 @@ void rsk_progress_fork_child(void)
 		rsk_sigdefer_exit(); /* undoes the parent's rsk_lock() */
 	}
 	fork_waits = false;
-	atomic_store(&progress.state, FAILED);
 	drop_fds();
+	atomic_store(&progress.made, false);
+	atomic_store(&progress.finish, 0);
+	progress.finishing = false;
+	atomic_store(&progress.state, again ? NONE : FAILED);
 }

@@ -4,7 +4,7 @@
  * link to another host is wanted: it makes rails, registers memory, exchanges messages with the
  * progress threads of other hosts, and detects failures. It moves no bytes of a stream, except
  * those still to be repeated for an application that makes no call (recovery.h). Its signals are
- * blocked, its name is rsock-progress, and a child after fork has none.
+ * blocked, and its name is rsock-progress. A child after fork has none until it wants a link.
  *
  * It works inside a signal-deferred section and holds the busy lock whenever it does not sleep; a
  * fork waits for that lock, so that a child never inherits the library in an intermediate state.
@@ -67,6 +67,11 @@ void rsk_progress_finish(uint64_t timeout_ns);
 
 void rsk_progress_fork(void); /* before a fork; takes the busy lock */
 void rsk_progress_fork_parent(void);
-void rsk_progress_fork_child(void);
+/*
+ * @by_libc: as rsk_fork_child() of engine.h. A thread may be started in the child if it may use
+ * malloc() and load libraries there, and the parent's thread was between two rounds. Otherwise none
+ * ever runs there.
+ */
+void rsk_progress_fork_child(bool by_libc);
 
 #endif

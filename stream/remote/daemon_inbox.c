@@ -22,6 +22,11 @@ static struct {
 	bool waits; /* also for room to send */
 } inbox = { .watch.fd = -1 };
 
+void rsk_remote_forget_daemon(void)
+{
+	inbox.watch.fd = -1;
+}
+
 static void speaks(struct rsk_watch *w, uint32_t events)
 {
 	rsk_pairing_take();

@@ -309,7 +309,8 @@ static void forked(void)
 		rsk_own_close(r->pair.fd);
 	}
 	rsk_own_close(rsk_remotes.listener.fd);
-	rsk_remotes.all = NULL;
+	rsk_remotes_forget();
+	rsk_remote_forget_daemon();
 	atomic_store(&rsk_remote_port_now, 0);
 	rsk_link_requests_forget();
 	rsk_recovery_forked();

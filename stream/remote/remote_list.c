@@ -20,6 +20,11 @@
 
 struct rsk_remotes rsk_remotes = { .listener.fd = -1, .work.fd = -1 };
 
+void rsk_remotes_forget(void)
+{
+	rsk_remotes = (struct rsk_remotes){ .listener.fd = -1, .work.fd = -1 };
+}
+
 static void on_gone(struct rsk_control_conn *c, int err)
 {
 	struct rsk_remote *r = (struct rsk_remote *)(void *)c;

@@ -171,6 +171,8 @@ extern struct rsk_remotes {
 
 /* daemon_inbox.c: from now on the progress thread reads the daemon inbox, as long as it exists. */
 void rsk_remote_watch_daemon(void);
+/* In the child of a fork: the next connection to rsockd may have the same number. */
+void rsk_remote_forget_daemon(void);
 
 /*
  * daemon_inbox.c: reads what has come for the engine, and starts the link requests of streams that
@@ -198,6 +200,7 @@ void rsk_remote_dead(struct rsk_remote *r, int why);
 /* pairing lock held; true if rsockd was asked about @r, and its answer is still to come */
 bool rsk_remote_waits(const struct rsk_remote *r);
 void rsk_remotes_reap(void);
+void rsk_remotes_forget(void); /* in the child of a fork: they are the parent's */
 
 /*
  * remote_engine.c: the link is up, and is handed to the engine unless the engine has it; passes the

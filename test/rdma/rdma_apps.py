@@ -35,9 +35,7 @@ GAPS = {
         "opts.tcp_info",
     "a process was killed, and whether all that it had sent has arrived can no longer be known":
         "reset.sent_to_the_killed reset.sent_to_the_shut",
-    "one process that has both ends stays on TCP, and so do a child's streams whose parent had "
-    "links": "demote.nothing_else_to_do "
-        "demote.forked",
+    "one process that has both ends stays on TCP": "demote.nothing_else_to_do",
 }
 # Cases that are not run, by the reason.
 LEFT_OUT = {
@@ -54,7 +52,7 @@ USUAL_ROOM = 16384
 SETTLED = ("io", "fill", "flags", "sendflags", "opts", "ioctl", "timeouts", "ends", "ready",
            "close", "reset", "leave", "poll",
            "epoll", "epollset", "epollnest", "threads", "waiting", "before", "net", "sig", "fds",
-           "files", "demote", "exit",
+           "files", "demote", "children", "exit",
            "other", "proc", "pool", "fortify", "exec", "pass", "stdio", "workers", "uring", "bulk",
            "ages", "large", "many")
 # A connection to one device's address comes from the other device's, though all of it is on one
