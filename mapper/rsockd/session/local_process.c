@@ -49,7 +49,10 @@ enum rsk_reason rsk_local_proof(const struct rsk_local *l, const struct rsk_loca
 	struct rsk_owner own;
 	int rc;
 
-	/* Whoever is elsewhere and names a socket here does not hold it: a user is not one, there. */
+	/*
+	 * Whoever is elsewhere and names a socket here does not hold it: there, its user's number
+	 * may be another user's.
+	 */
 	if (m->tuple.netns != l->netns || p->netns != l->netns)
 		return RSK_REASON_OTHER_NETNS;
 	rc = rsk_owner_lookup(&m->tuple, &own);
