@@ -157,14 +157,17 @@ def become(uid):
     return {"uid": os.geteuid()}
 
 
-def confine():
-    """Installs a system call filter that allows everything; librsock cannot know what a filter
-    allows.
+def confine(denied=None):
+    """Installs a system call filter that allows everything but the call of that number, which gets
+    EPERM.
     """
     class Program(ctypes.Structure):
         _fields_ = [("instructions", ctypes.c_ushort), ("at", ctypes.c_void_p)]
-    allow = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000))
-    program = Program(1, ctypes.addressof(allow))
+    load, equals, ends, allow, deny = 0x20, 0x15, 0x06, 0x7FFF0000, 0x00050001
+    code = [(ends, 0, 0, allow)] if denied is None else [
+        (load, 0, 0, 0), (equals, 0, 1, denied), (ends, 0, 0, deny), (ends, 0, 0, allow)]
+    text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
+    program = Program(len(code), ctypes.addressof(text))
     libc = ctypes.CDLL(None, use_errno=True)
     no_new_privs, seccomp, filter_mode = 38, 22, 2
     if libc.prctl(no_new_privs, 1, 0, 0, 0) or libc.prctl(seccomp, filter_mode,
