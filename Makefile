@@ -8,7 +8,7 @@ export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 .PHONY: build deps demo demo-cluster test test-rdma test-rdma-short test-configs bench bench-quick \
 	picture bench-mapper bench-cluster bench-rdma bench-rdma-quick bench-rdma-paper \
 	bench-rdma-cost bench-rdma-counts bench-rdma-failover bench-mechanisms \
-	check format model fuzz fuzz-long \
+	check check-text format model fuzz fuzz-long \
 	differ differ-long soak soak-long test-all chaos-long mutants guard sanitize deb \
 	test-deb arm64 debian-next clean
 
@@ -99,6 +99,10 @@ bench-rdma-failover: build
 # format, clang-tidy, both compilers, includes, symbols
 check: deps
 	@scripts/check.sh
+
+# those of them that need no build; some 15 seconds, before each commit
+check-text: deps
+	@scripts/check.sh --text
 
 # rewrites the sources in the project's format
 format: deps

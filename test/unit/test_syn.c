@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * test_syn.c - tests what the two ends of a real connection find out about its first segment: the
- * same, over IPv4 and IPv6, by a send at any time; nothing where that is not certain, or the program
- * keeps segments itself. Threads that poll meanwhile: test_syn_polls.c.
+ * same, over IPv4 and IPv6, by a send at any time; nothing where that is not certain, or the
+ * program keeps segments itself. Threads that poll meanwhile: test_syn_polls.c.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
