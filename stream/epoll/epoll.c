@@ -13,6 +13,7 @@
 #include <rsock/sys.h>
 
 #include "arena.h"
+#include "epoll_apart.h"
 #include "epollset.h"
 #include "stream.h"
 
@@ -20,7 +21,7 @@
 
 /*
  * In a watched set the entry is added to the sub-set before it is removed from the set, so that
- * there is no moment without it.
+ * there is no moment without it; likewise where the set stands apart.
  */
 static int enter(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
@@ -29,9 +30,9 @@ static int enter(struct rsk_epoll_family *f, struct rsk_reg *r)
 	int rc;
 
 	r->kernel_events = ev.events;
-	if (e->sub < 0)
+	if (rsk_epoll_kernel_set(e) == e->epfd)
 		return rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
-	rc = rsk_sys_epoll_ctl(e->sub, EPOLL_CTL_ADD, r->key_fd, &ev);
+	rc = rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), EPOLL_CTL_ADD, r->key_fd, &ev);
 	if (rc == 0)
 		rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, r->key_fd, NULL);
 	return rc;
@@ -40,7 +41,9 @@ static int enter(struct rsk_epoll_family *f, struct rsk_reg *r)
 int rsk_reg_take_over(struct rsk_epoll_family *f, struct rsk_reg *r)
 {
 	struct rsk_stream *s = r->stream;
-	int rc = atomic_load(&r->set->watched) ? rsk_epoll_sub(f, r->set) : 0, doorbell = rc;
+	int rc = atomic_load(&r->set->watched) ? rsk_epoll_sub(f, r->set) :
+						 rsk_epoll_make_place(f, r);
+	int doorbell = rc;
 
 	if (rc == 0)
 		rc = doorbell = rsk_epoll_ensure_doorbell(f, r->set, s->link);
@@ -164,6 +167,7 @@ void rsk_epoll_closed(struct rsk_epoll *e)
 	while (e->regs)
 		rsk_reg_unlink(f, e->regs);
 	rsk_epoll_give_doorbells(e);
+	rsk_epoll_apart_closed(e);
 	rsk_unlock(&e->lock);
 	rsk_epoll_nest_closed(f, e);
 	e->next_free = f->free_sets;

@@ -151,6 +151,20 @@ static enum compared compare(const struct rsk_epoll_family *f, const struct rsk_
 	return is;
 }
 
+bool rsk_epoll_entry_is_ours(struct rsk_epoll *e, struct rsk_reg *r)
+{
+	if (rsk_kin_shares(&r->stream->fork.kin))
+		return false;
+	/* Nobody else ever had it, and an armed registration of it is as it was made. */
+	if (!r->stream->fork.kin.serial && !(r->events & EPOLLONESHOT))
+		return true;
+	if (compare(rsk_epoll_family(), e) == UNKNOWN || r->listed == UNLISTED)
+		return false;
+	if (r->listed == FIRED)
+		r->armed = false;
+	return true;
+}
+
 bool rsk_epoll_is_ours_again(struct rsk_epoll *e)
 {
 	enum compared is;

@@ -15,6 +15,7 @@
 
 #include "arena.h"
 #include "epoll.h"
+#include "epoll_apart.h"
 #include "epollset.h"
 #include "full.h"
 #include "ready.h"
@@ -379,7 +380,7 @@ static int ask_kernel(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 	int n, out, doorbell_at, tries = KERNEL_TRIES;
 
 	do {
-		n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+		n = rsk_epoll_ask_set(f, e, epfd, evs, max);
 		out = translate(f, e, evs, n, true, &doorbell_at);
 		*told |= n > 0;
 		e->taken |= doorbell_at >= 0;

@@ -62,11 +62,11 @@ static int give_back(struct rsk_epoll_family *f, struct rsk_reg *r)
 	r->quiet = only_room_told(r);
 	r->named = r->mute || r->quiet;
 	ev = rsk_reg_plain_event(f, r);
-	if (e->sub < 0 || !r->tagged)
+	if (rsk_epoll_kernel_set(e) == e->epfd || !r->tagged)
 		return rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_MOD, r->key_fd, &ev);
 	rc = rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_ADD, r->key_fd, &ev);
 	if (rc == 0)
-		rsk_sys_epoll_ctl(e->sub, EPOLL_CTL_DEL, r->key_fd, NULL);
+		rsk_sys_epoll_ctl(rsk_epoll_kernel_set(e), EPOLL_CTL_DEL, r->key_fd, NULL);
 	return rc;
 }
 
@@ -108,12 +108,13 @@ void rsk_epoll_restore(struct rsk_stream *s)
 }
 
 /*
- * False for a set that another process holds too, and in a vfork child, whose rsk_pid is its
- * parent's.
+ * False where another process holds the set and the stream, and in a vfork child, whose rsk_pid is
+ * its parent's.
  */
 static bool is_replaced(const struct rsk_reg *r, int fd, int pid)
 {
-	return r->key_fd == fd && pid == rsk_pid && !rsk_kin_shares(&r->set->kin);
+	return r->key_fd == fd && pid == rsk_pid &&
+	       !(rsk_kin_shares(&r->set->kin) && rsk_kin_shares(&r->stream->fork.kin));
 }
 
 int rsk_epoll_replace(struct rsk_stream *s, int fd, int by, int flags)

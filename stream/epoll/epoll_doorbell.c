@@ -30,8 +30,6 @@ int rsk_epoll_ensure_doorbell(struct rsk_epoll_family *f, struct rsk_epoll *e, s
 
 	if (rc >= 0)
 		return rc;
-	if (!rsk_epoll_is_ours_again(e))
-		return -EBUSY;
 	at = rsk_epoll_links_room(&e->links);
 	if (at < 0)
 		return at;

@@ -2,9 +2,9 @@
 /*
  * epoll_fork.c - epoll sets across forks. Parent and child share the kernel's set but have separate
  * shadows. Before a fork every registration is therefore the kernel's own again, with the
- * application's data, and no doorbell is in the set. A stream is taken over again once the set is
- * this process's alone, if its registrations there are those that we know. fork.c and family.c call
- * it.
+ * application's data, and no doorbell is in the set. A stream is taken over again where it is this
+ * process's alone, if its registrations are those that we know (epoll_apart.c). fork.c and family.c
+ * call it.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -12,6 +12,7 @@
 #include <rsock/sys.h>
 
 #include "epoll.h"
+#include "epoll_apart.h"
 #include "epollset.h"
 #include "over.h"
 
@@ -34,9 +35,10 @@ static void restore_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 		e->sub = e->ready_fd = -1;
 		e->lit = false;
 	} else {
-		rsk_epoll_links_unwatch(&e->links, NULL, e->epfd);
+		rsk_epoll_links_unwatch(&e->links, NULL, rsk_epoll_kernel_set(e));
 	}
 	rsk_epoll_give_doorbells(e);
+	rsk_epoll_apart_ends(e);
 	e->relief_ns = 0;
 	rsk_epoll_over_fork(f, e);
 	e->doubtful = true;
@@ -70,6 +72,7 @@ void rsk_epoll_fork_over(struct rsk_epoll *const *sets, uint32_t n, bool child)
 		if (child) {
 			e->beacon = -1; /* closed with all fds of the library */
 			atomic_store(&e->sleepers, 0);
+			rsk_epoll_apart_forked(e);
 		}
 		rsk_unlock(&e->lock);
 	}

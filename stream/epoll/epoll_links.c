@@ -51,11 +51,32 @@ int rsk_epoll_links_room(struct rsk_epoll_links *k)
 
 /* ---- polled and announced ---- */
 
+/* What a thread that spins reads without a lock is stored relaxed: see epoll_links.h. */
+static void count(uint32_t *word, uint32_t n)
+{
+	__atomic_store_n(word, n, __ATOMIC_RELAXED);
+}
+
+static void put_polled(struct rsk_epoll_links *k, uint32_t place, struct rsk_epoll_polled p)
+{
+	__atomic_store_n(&k->polled[place].l, p.l, __ATOMIC_RELAXED);
+	k->polled[place].doorbell = p.doorbell;
+	k->polled[place].at = p.at;
+}
+
 /* The news of the link is found by its ready map from now on, which the caller drains. */
 static void poll_link(struct rsk_epoll_links *k, uint32_t place, uint32_t at)
 {
-	k->polled[place] = (struct rsk_epoll_polled){ k->table[at].l, k->table[at].doorbell, at };
+	put_polled(k, place,
+		   (struct rsk_epoll_polled){ k->table[at].l, k->table[at].doorbell, at });
 	k->table[at].polled = true;
+}
+
+/* The same as one more. */
+static void poll_too(struct rsk_epoll_links *k, uint32_t at)
+{
+	poll_link(k, k->npolled, at);
+	count(&k->npolled, k->npolled + 1);
 }
 
 /*
@@ -82,7 +103,7 @@ static void poll_another(struct rsk_epoll *e, uint32_t at)
 	uint32_t place, out;
 
 	if (k->npolled < RSK_EPOLL_POLLED) {
-		poll_link(k, k->npolled++, at);
+		poll_too(k, at);
 		return;
 	}
 	place = k->turn++ % RSK_EPOLL_POLLED;
@@ -126,9 +147,9 @@ void rsk_epoll_links_woken(struct rsk_epoll *e)
 		if (is_announced(p.l, p.doorbell) && (n || i + 1 < k->npolled))
 			k->table[p.at].polled = false;
 		else
-			k->polled[n++] = p;
+			put_polled(k, n++, p);
 	}
-	k->npolled = n;
+	count(&k->npolled, n);
 	k->turn = 0;
 	rsk_epoll_links_recheck(e, RECHECKED);
 }
@@ -141,9 +162,9 @@ void rsk_epoll_links_add(struct rsk_epoll *e, struct rsk_link *l, uint32_t doorb
 	if (k->free)
 		k->free = k->table[at].next;
 	k->table[at] = (struct rsk_epoll_link){ .l = l, .doorbell = (uint8_t)doorbell };
-	k->n++;
+	count(&k->n, k->n + 1);
 	if (k->npolled < RSK_EPOLL_POLLED)
-		poll_link(k, k->npolled++, at);
+		poll_too(k, at);
 	else
 		announce_link(e, &k->table[at]);
 }
@@ -154,10 +175,11 @@ void rsk_epoll_links_add(struct rsk_epoll *e, struct rsk_link *l, uint32_t doorb
  */
 static void drop_polled(struct rsk_epoll_links *k, uint32_t place)
 {
-	k->polled[place] = k->polled[--k->npolled];
+	count(&k->npolled, k->npolled - 1);
+	put_polled(k, place, k->polled[k->npolled]);
 	for (uint32_t i = 0; i < k->used && !k->npolled; i++)
 		if (k->table[i].l)
-			poll_link(k, k->npolled++, i);
+			poll_too(k, i);
 }
 
 void rsk_epoll_links_drop(struct rsk_epoll *e, const struct rsk_link *l)
@@ -170,7 +192,7 @@ void rsk_epoll_links_drop(struct rsk_epoll *e, const struct rsk_link *l)
 	if (at == k->used)
 		return;
 	k->table[at].l = NULL;
-	k->n--;
+	count(&k->n, k->n - 1);
 	for (uint32_t i = 0; i < k->npolled; i++)
 		if (k->polled[i].at == at) {
 			drop_polled(k, i);
@@ -192,8 +214,9 @@ void rsk_epoll_links_clear(struct rsk_epoll *e)
 			rsk_link_give_doorbell(k->table[i].l, k->table[i].doorbell);
 	rsk_arena_free(k->table);
 	k->table = NULL;
-	k->n = k->used = k->room = k->free = k->rung = 0;
-	k->npolled = k->turn = 0; /* a thread that spins may still read polled[] */
+	k->used = k->room = k->free = k->rung = k->turn = 0;
+	count(&k->n, 0);
+	count(&k->npolled, 0); /* a thread that spins may still read polled[] */
 	__atomic_store_n(&e->besides, 0, __ATOMIC_RELAXED);
 }
 

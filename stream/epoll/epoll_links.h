@@ -55,8 +55,8 @@ struct rsk_epoll_polled {
 
 /*
  * All zero: no link. The polled ones are changed under the set's lock and the chain lock, read
- * under either of the two; a thread that spins reads them without (rsk_links_use()). The rest is
- * under the set's lock.
+ * under either of the two; a thread that spins reads @n, @npolled and the polled links without,
+ * relaxed (rsk_links_use()). The rest is under the set's lock.
  */
 struct rsk_epoll_links {
 	uint32_t npolled; /* 0: the set has no link */

@@ -19,6 +19,7 @@
 #include <rsock/sys.h>
 
 #include "cpu.h"
+#include "epoll_apart.h"
 #include "epollset.h"
 #include "rdma.h"
 #include "spin.h"
@@ -162,6 +163,11 @@ static bool besides_stir(const struct rsk_epoll *e)
 	return besides & RSK_EPOLL_RUNG;
 }
 
+static uint32_t npolled(const struct rsk_epoll *e)
+{
+	return __atomic_load_n(&e->links.npolled, __ATOMIC_RELAXED);
+}
+
 static bool stirs(void *arg)
 {
 	const struct rsk_epoll_spot *spot = arg;
@@ -171,8 +177,8 @@ static bool stirs(void *arg)
 		return true;
 	if (__builtin_expect(__atomic_load_n(&e->besides, __ATOMIC_RELAXED), 0) && besides_stir(e))
 		return true;
-	for (uint32_t i = 0; i < e->links.npolled; i++)
-		if (marked(e->links.polled[i].l, &spot->known))
+	for (uint32_t i = 0, n = npolled(e); i < n; i++)
+		if (marked(__atomic_load_n(&e->links.polled[i].l, __ATOMIC_RELAXED), &spot->known))
 			return true;
 	return __atomic_load_n(&e->ready, __ATOMIC_RELAXED) ||
 	       atomic_load_explicit(&e->calls, memory_order_relaxed);
@@ -182,7 +188,7 @@ static bool stirs(void *arg)
 static bool stirs_anywhere(void *arg)
 {
 	struct rsk_epoll_spot *spot = arg;
-	struct pollfd p = { .fd = spot->e->epfd, .events = POLLIN };
+	struct pollfd p = { .fd = rsk_epoll_shown_by(spot->e, spot->e->epfd), .events = POLLIN };
 
 	if (stirs(spot))
 		return true;
@@ -205,12 +211,12 @@ static __attribute__((noinline)) bool spin_of_many(struct rsk_epoll_spot *spot)
 bool rsk_epoll_spin(struct rsk_epoll_spot *spot)
 {
 	const struct rsk_epoll *e = spot->e;
+	uint32_t n = npolled(e);
 
 	rsk_spin_spent_ns = 0;
-	if (__builtin_expect(e->links.n != e->links.npolled, 0))
+	if (__builtin_expect(__atomic_load_n(&e->links.n, __ATOMIC_RELAXED) != n, 0))
 		return spin_of_many(spot);
-	return stirs(spot) ||
-	       (e->links.npolled && rsk_spin(e->spin_ns, spot->same_cpu, stirs, spot));
+	return stirs(spot) || (n && rsk_spin(e->spin_ns, spot->same_cpu, stirs, spot));
 }
 
 uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns)

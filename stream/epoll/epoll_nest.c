@@ -25,6 +25,7 @@
 
 #include "arena.h"
 #include "epoll.h"
+#include "epoll_apart.h"
 #include "epollset.h"
 #include "stream.h"
 #include "upcall.h"
@@ -91,6 +92,7 @@ static void fall_back_all(struct rsk_epoll_family *f, struct rsk_epoll *e)
 	if (!e->tagged) {
 		rsk_epoll_sub_empty(e);
 		rsk_epoll_give_doorbells(e);
+		rsk_epoll_apart_ends(e);
 	}
 	rsk_unlock(&e->lock);
 	rsk_unlock(&f->lock);
@@ -107,7 +109,7 @@ static void watch(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd)
 	rsk_epoll_name(e, epfd);
 	atomic_store(&e->watched, true);
 	if (e->tagged || e->links.n)
-		rc = rsk_epoll_sub(f, e);
+		rc = rsk_epoll_apart_home(f, e) < 0 ? -EBUSY : rsk_epoll_sub(f, e);
 	rsk_unlock(&e->lock);
 	rsk_unlock(&f->lock);
 	if (rc < 0)

@@ -17,6 +17,7 @@
 #include <rsock/sys.h>
 
 #include "epoll.h"
+#include "epoll_apart.h"
 #include "epollset.h"
 #include "over.h"
 
@@ -176,7 +177,7 @@ int rsk_epoll_tell_over(struct rsk_epoll_family *f, struct rsk_epoll *e, int epf
 		rsk_unlock(&e->lock);
 		return 0;
 	}
-	n = rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+	n = rsk_epoll_ask_set(f, e, epfd, evs, max);
 	had = n = n > 0 ? rsk_epoll_translate(f, e, evs, n) : 0;
 	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set) {
 		int i = 0;

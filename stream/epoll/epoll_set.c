@@ -59,7 +59,8 @@ struct rsk_epoll *rsk_epoll_new(int epfd)
 	memset((char *)e + offsetof(struct rsk_epoll, fds), 0,
 	       sizeof(*e) - offsetof(struct rsk_epoll, fds));
 	e->epfd = epfd;
-	e->sub = e->ready_fd = e->beacon = -1;
+	e->sub = e->ready_fd = e->beacon = e->private_set = -1;
+	atomic_store(&e->kick, -1);
 	atomic_store(&e->fds, 1);
 	return e;
 }
@@ -141,7 +142,8 @@ void rsk_reg_drop(struct rsk_epoll_family *f, struct rsk_reg *r, int fd)
 
 	if (epfd < 0)
 		return;
-	rsk_sys_epoll_ctl(r->set->sub >= 0 ? r->set->sub : epfd, EPOLL_CTL_DEL, fd, NULL);
+	rsk_epoll_name(r->set, epfd);
+	rsk_sys_epoll_ctl(rsk_epoll_kernel_set(r->set), EPOLL_CTL_DEL, fd, NULL);
 	rsk_reg_unlink(f, r);
 }
 

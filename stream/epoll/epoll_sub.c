@@ -38,10 +38,12 @@ static int enter_all(const struct rsk_epoll_family *f, const struct rsk_epoll *e
 
 void rsk_epoll_sub_empty(const struct rsk_epoll *e)
 {
+	int set = rsk_epoll_kernel_set(e);
+
 	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set)
 		if (r->tagged && r->key_fd >= 0)
-			rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, r->key_fd, NULL);
-	rsk_epoll_links_unwatch(&e->links, NULL, e->epfd);
+			rsk_sys_epoll_ctl(set, EPOLL_CTL_DEL, r->key_fd, NULL);
+	rsk_epoll_links_unwatch(&e->links, NULL, set);
 }
 
 int rsk_epoll_sub(const struct rsk_epoll_family *f, struct rsk_epoll *e)

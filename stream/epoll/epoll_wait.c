@@ -10,6 +10,7 @@
 
 #include "arena.h"
 #include "epoll.h"
+#include "epoll_apart.h"
 #include "epollset.h"
 #include "spin.h"
 #include "stream.h"
@@ -71,6 +72,11 @@ static inline __attribute__((always_inline)) void leave(struct rsk_epoll **aslee
 		cancelled(asleep);
 }
 
+static void slept(struct rsk_epoll **e)
+{
+	rsk_epoll_slept(*e);
+}
+
 static inline int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64_t until_ns,
 			      bool poll_only, const sigset_t *mask)
 {
@@ -91,6 +97,18 @@ static inline int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64
 	return rc;
 }
 
+/* The same on a set of ours. */
+static inline int wait_on(const struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
+			  struct epoll_event *evs, int max, uint64_t until_ns, bool poll_only,
+			  const sigset_t *mask)
+{
+	struct rsk_epoll *on __attribute__((cleanup(slept))) = poll_only ? NULL : e;
+	int at = on ? rsk_epoll_sleeps_at(e, epfd) : rsk_epoll_shown_by(e, epfd);
+	int n = kernel_wait(at, evs, max, until_ns, poll_only, mask);
+
+	return __builtin_expect(at != epfd, 0) ? rsk_epoll_add_theirs(f, epfd, evs, n, max) : n;
+}
+
 /*
  * Nested sets have been checked; does the kernel still show nothing? After a check, news may come
  * that makes nothing ready (a control word, credit), and an event that reports it cannot be taken
@@ -98,7 +116,7 @@ static inline int kernel_wait(int epfd, struct epoll_event *evs, int max, uint64
  */
 static bool shows_nothing(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd)
 {
-	struct pollfd p = { .fd = epfd, .events = POLLIN };
+	struct pollfd p = { .fd = rsk_epoll_shown_by(e, epfd), .events = POLLIN };
 	uint64_t never = UINT64_MAX;
 
 	if (rsk_sys_ppoll(&p, 1, &(struct timespec){ 0 }, NULL) == 0)
@@ -114,7 +132,8 @@ static bool shows_nothing(struct rsk_epoll_family *f, struct rsk_epoll *e, int e
 static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd,
 		       struct epoll_event *evs, int max, uint64_t until_ns, const sigset_t *mask)
 {
-	struct pollfd p = { .fd = epfd, .events = POLLIN };
+	struct rsk_epoll *on __attribute__((cleanup(slept))) = e;
+	struct pollfd p = { .fd = rsk_epoll_sleeps_at(e, epfd), .events = POLLIN };
 	uint64_t now = rsk_now_ns(), left = until_ns > now ? until_ns - now : 0, never = UINT64_MAX;
 	struct timespec ts = { .tv_sec = (time_t)(left / 1000000000u),
 			       .tv_nsec = (long)(left % 1000000000u) };
@@ -126,7 +145,7 @@ static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd
 	errno = saved;
 	if (rc >= 0) {
 		rsk_epoll_check_inside(f, e, &never);
-		rc = shows_nothing(f, e, epfd) ? 0 : rsk_sys_epoll_pwait(epfd, evs, max, 0, NULL);
+		rc = shows_nothing(f, e, epfd) ? 0 : rsk_epoll_ask_set(f, e, epfd, evs, max);
 	}
 	return rc;
 }
@@ -214,7 +233,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		n = tell_over(f, e, epfd, evs, max);
 		if (n)
 			return n;
-		n = kernel_wait(epfd, evs, max, until, poll_only, mask);
+		n = wait_on(f, e, epfd, evs, max, until, poll_only, mask);
 		if (n >= 0 && is_to_be_translated(e))
 			n = rsk_epoll_settle(f, e, epfd, evs, n, max, takeovers, 0);
 		if (n || poll_only)
@@ -271,7 +290,7 @@ int rsk_epoll_wait(int epfd, struct epoll_event *evs, int max, const struct time
 		else if (nested && shows_nothing(f, e, epfd))
 			n = 0;
 		else
-			n = kernel_wait(epfd, evs, max, wake_ns, poll_only, mask);
+			n = wait_on(f, e, epfd, evs, max, wake_ns, poll_only, mask);
 		wake_up(&asleep);
 		if (n < 0)
 			return n;

@@ -19,9 +19,11 @@
 #define RSK_EPOLL_TAG_MASK 0xffffffff00000000ull
 /*
  * In data.u64: tag | DOORBELL | the link's index in the set's table for a doorbell, RSK_EPOLL_NONE
- * for any other eventfd; tag | arena offset of the registration otherwise.
+ * for any other eventfd, RSK_EPOLL_THEIRS for the set in its private set (epoll_apart.c); tag |
+ * arena offset of the registration otherwise.
  */
 #define RSK_EPOLL_DOORBELL 0x80000000ull
+#define RSK_EPOLL_THEIRS 0x7ffffffeu
 #define RSK_EPOLL_TOLD 8
 
 /*
@@ -171,6 +173,19 @@ struct rsk_epoll {
 	 */
 	_Atomic(int) sub;
 	int ready_fd;
+	/*
+	 * Of a set that another process holds, too: epoll_apart.c. @private_set: a kernel set; -1:
+	 * none yet; written under the lock before @apart is set, kept until the set is closed.
+	 * @apart: the entries of ours are there; written under the lock, read without by a thread
+	 * that is about to sleep (seq_cst, against @on_set). @on_set: threads that may sleep on
+	 * the set itself; changed by any thread, read under the lock. @kick: an eventfd that wakes
+	 * them; -1: none; written under the lock, read by a thread that no longer sleeps: kick(),
+	 * which sets it, then reads @on_set; seq_cst.
+	 */
+	int private_set;
+	_Atomic(int) kick;
+	_Atomic(bool) apart;
+	_Atomic(uint32_t) on_set;
 	/*
 	 * Changed under the lock, read without it by waiters: a waiter reads it again before it
 	 * sleeps, or it is woken.
@@ -458,6 +473,11 @@ int rsk_epoll_tell_over(struct rsk_epoll_family *f, struct rsk_epoll *e, int epf
  * ones we know. False: it may be shared; try again, unless e->foreign.
  */
 bool rsk_epoll_is_ours_again(struct rsk_epoll *e);
+/*
+ * + Of a set that another process holds, too: the kernel's entry of @r is as we know it, and only
+ * this process can change it, since no other one has the socket.
+ */
+bool rsk_epoll_entry_is_ours(struct rsk_epoll *e, struct rsk_reg *r);
 
 /* epoll_check.c */
 bool rsk_epoll_validate(const struct rsk_epoll *e);
@@ -467,7 +487,7 @@ bool rsk_epoll_validate(const struct rsk_epoll *e);
 /* The kernel set that holds the entries of streams taken over. */
 static inline int rsk_epoll_kernel_set(const struct rsk_epoll *e)
 {
-	return e->sub >= 0 ? e->sub : e->epfd;
+	return e->sub >= 0 ? e->sub : e->apart ? e->private_set : e->epfd;
 }
 
 /* Keeps only ready registrations on the ready list, and sets the ready eventfd accordingly. */

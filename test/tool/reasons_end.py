@@ -57,8 +57,10 @@ def twin_in_epoll(peer):
 
 
 def epoll_shared(peer):
-    """A child also has the set, but not the socket."""
+    """A child also has the set, but not the socket; and the set is polled itself."""
     epoll = select.epoll()
+    outer = select.poll()
+    outer.register(epoll.fileno(), select.POLLIN)
     read, write = os.pipe()
     if not os.fork():
         os.close(write)
@@ -66,6 +68,7 @@ def epoll_shared(peer):
         os.read(read, 1)
         os._exit(0)
     os.close(read)
+    outer.poll(0)
     epoll.register(peer.fileno(), select.EPOLLIN)
     KEPT.extend((epoll, write))
 
