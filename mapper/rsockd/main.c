@@ -10,6 +10,7 @@
 
 #include "daemon.h"
 #include "sandbox.h"
+#include "turns.h"
 
 enum {
 	EXIT_OK = 0,
@@ -62,6 +63,7 @@ static int serve(const char *path)
 	int rc = EXIT_OK;
 
 	signal(SIGPIPE, SIG_IGN);
+	rsk_turns_short();
 	if (rsk_daemon_open(&d, path, error, sizeof(error)) < 0)
 		rc = complain(error);
 	else if (rsk_sandbox_drop(d.settings.user) < 0)

@@ -145,7 +145,7 @@ static enum compared compare(const struct rsk_epoll_family *f, const struct rsk_
 		return UNKNOWN;
 	is = compare_all(f, e, &l, regs);
 	rsk_sys_close(l.fd);
-	for (struct rsk_reg *r = e->regs; r && is == SAME; r = r->next_of_set)
+	for (struct rsk_reg *r = e->regs; r && is != UNKNOWN; r = r->next_of_set)
 		if (r->listed == FIRED)
 			r->armed = false;
 	return is;
@@ -158,11 +158,7 @@ bool rsk_epoll_entry_is_ours(struct rsk_epoll *e, struct rsk_reg *r)
 	/* Nobody else ever had it, and an armed registration of it is as it was made. */
 	if (!r->stream->fork.kin.serial && !(r->events & EPOLLONESHOT))
 		return true;
-	if (compare(rsk_epoll_family(), e) == UNKNOWN || r->listed == UNLISTED)
-		return false;
-	if (r->listed == FIRED)
-		r->armed = false;
-	return true;
+	return compare(rsk_epoll_family(), e) != UNKNOWN && r->listed != UNLISTED;
 }
 
 bool rsk_epoll_is_ours_again(struct rsk_epoll *e)

@@ -3,66 +3,9 @@
  * childset.c - tests epoll sets that a living child of fork() has, too, with streams that it does
  * not have: they go by the ring, and waits on the set report them beside what both processes have.
  */
-#include "epoll_say.h"
-#include "held.h"
+#include "childset.h"
 
-#include <setjmp.h>
 #include <sys/eventfd.h>
-
-#define TURNS 200
-
-enum {
-	CHILD_ENDS = 1, /* flags */
-	CHILD_LIVES,
-	CHILD_WAITS,
-	CHILD_HEARD
-};
-
-/* A child that has what the caller has, and uses nothing of it. */
-static pid_t idle_child(void)
-{
-	pid_t pid = (pid_t)MUST(fork());
-
-	if (pid) {
-		app_flag_wait(CHILD_LIVES);
-		return pid;
-	}
-	app_flag_set(CHILD_LIVES, 1);
-	app_flag_wait(CHILD_ENDS);
-	_exit(0);
-}
-
-static void end_child(pid_t pid)
-{
-	app_flag_set(CHILD_ENDS, 1);
-	app_reap(pid, "child");
-}
-
-/* The server speaks first; the client, which waits on @ep, answers. Both count what was right. */
-static void turns(int ep, int fd, int count)
-{
-	struct epoll_event ev = { 0 };
-	uint32_t word = 0, right = 0;
-
-	for (uint32_t i = 0; i < (uint32_t)count; i++) {
-		if (SRV) {
-			app_write_all(fd, &i, sizeof(i));
-			right += app_read_full(fd, &word, sizeof(word)) == sizeof(word) &&
-				 word == i + 1;
-			continue;
-		}
-		if (epoll_wait(ep, &ev, 1, 20000) != 1 || ev.data.u64 != 1) {
-			LOG("turn %u: events %x, data %llx", i, ev.events,
-			    (unsigned long long)ev.data.u64);
-			break;
-		}
-		right += app_read_full(fd, &word, sizeof(word)) == sizeof(word) && word == i;
-		word++;
-		app_write_all(fd, &word, sizeof(word));
-	}
-	LOG("turns: %u", right);
-	app_sync();
-}
 
 /* @events: of the registration. */
 static void with_a_child(uint32_t events)
@@ -186,148 +129,6 @@ CASE(beside_others, DIRECT,
 	app_close(fd);
 }
 
-struct waiter {
-	struct app_thread thread;
-	struct epoll_event ev;
-	int ep, n;
-};
-
-static void waits(void *arg)
-{
-	struct waiter *w = arg;
-
-	w->n = epoll_wait(w->ep, &w->ev, 1, 20000);
-}
-
-static void join_all(struct waiter *w, int count)
-{
-	for (int i = 0; i < count; i++) {
-		app_thread_join(&w[i].thread);
-		LOG("woken: %d, %d", w[i].n, w[i].ev.events == EPOLLIN && w[i].ev.data.u64 == 1);
-	}
-}
-
-static void start_all(struct waiter *w, int count, int ep)
-{
-	for (int i = 0; i < count; i++) {
-		w[i].ep = ep;
-		app_thread_start(&w[i].thread, waits, &w[i]);
-		app_await_asleep(w[i].thread.tid);
-	}
-}
-
-CASE(asleep_at_fork, DIRECT, "threads that sleep on the set since before the fork")
-{
-	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), fd;
-	struct waiter w[3] = { 0 };
-	pid_t pid = -1;
-
-	if (CLI) {
-		start_all(w, 3, ep);
-		pid = idle_child();
-	}
-	fd = app_open(WARM);
-	if (CLI)
-		ADD(ep, fd, EPOLLIN, 1);
-	app_sync();
-	if (SRV)
-		SAY(fd, "bytes");
-	else
-		join_all(w, 3);
-	app_sync();
-	if (CLI) {
-		app_hear(fd, 5);
-		wait_say("read", ep, 0);
-	}
-	app_sync();
-	turns(ep, fd, TURNS);
-	app_expect_rings(1);
-	if (CLI)
-		end_child(pid);
-	app_sync();
-	app_close(fd);
-}
-
-CASE(asleep_since, DIRECT, "a thread that has gone to sleep on the set after the fork")
-{
-	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), fd;
-	pid_t pid = CLI ? idle_child() : -1;
-	struct waiter w[2] = { 0 };
-
-	if (CLI)
-		start_all(w, 1, ep);
-	fd = app_open(WARM);
-	if (CLI) {
-		ADD(ep, fd, EPOLLIN, 1);
-		start_all(w + 1, 1, ep);
-	}
-	app_sync();
-	if (SRV)
-		SAY(fd, "bytes");
-	else
-		join_all(w, 2);
-	app_sync();
-	if (CLI) {
-		app_hear(fd, 5);
-		end_child(pid);
-	}
-	app_sync();
-	if (CLI)
-		start_all(w, 2, ep);
-	app_sync();
-	if (SRV)
-		SAY(fd, "again");
-	else
-		join_all(w, 2);
-	app_sync();
-	app_expect_rings(1);
-	app_close(fd);
-}
-
-static sigjmp_buf out;
-
-static void jumps(int sig)
-{
-	(void)sig;
-	siglongjmp(out, 1);
-}
-
-CASE(jumped_out, DIRECT, "a handler has left a sleep on the set by siglongjmp() before the fork")
-{
-	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), fd;
-	struct itimerval soon = { .it_value.tv_usec = 50000 };
-	struct epoll_event ev;
-	pid_t pid = -1;
-
-	if (CLI) {
-		signal(SIGALRM, jumps);
-		if (!sigsetjmp(out, 1)) {
-			MUST(setitimer(ITIMER_REAL, &soon, NULL));
-			epoll_wait(ep, &ev, 1, 20000);
-			app_die("no signal");
-		}
-		pid = idle_child();
-	}
-	fd = app_open(WARM);
-	if (CLI)
-		ADD(ep, fd, EPOLLIN, 1);
-	turns(ep, fd, TURNS);
-	app_expect_rings(1);
-	if (CLI) {
-		struct timespec began, ended;
-
-		MUST(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &began));
-		wait_say("quiet", ep, 150);
-		MUST(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended));
-		LOG("does not spin: %d",
-		    (ended.tv_sec - began.tv_sec) * 1000000000 + ended.tv_nsec - began.tv_nsec <
-			    150000000);
-		end_child(pid);
-	}
-	app_sync();
-	app_close(fd);
-}
-
 CASE(forks_again, DIRECT, "further forks while the stream is on the ring; the children end")
 {
 	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), fd;
@@ -349,6 +150,43 @@ CASE(forks_again, DIRECT, "further forks while the stream is on the ring; the ch
 	if (CLI)
 		end_child(first);
 	turns(ep, fd, TURNS);
+	app_expect_rings(1);
+	app_close(fd);
+}
+
+CASE(both_have_stream, DIRECT, "a stream that the child has, too, is put into the set: both see it")
+{
+	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), fd = app_open(WARM);
+	pid_t pid = -1;
+
+	if (CLI) {
+		pid = (pid_t)MUST(fork());
+		if (!pid) {
+			app_flag_set(CHILD_LIVES, 1);
+			app_flag_wait(CHILD_WAITS);
+			wait_say("child", ep, 20000);
+			app_flag_set(CHILD_HEARD, 1);
+			app_flag_wait(CHILD_ENDS);
+			_exit(0);
+		}
+		app_flag_wait(CHILD_LIVES);
+		ADD(ep, fd, EPOLLIN, 1);
+	}
+	app_sync();
+	if (SRV)
+		SAY(fd, "bytes");
+	else
+		app_await_inq(fd, 5);
+	app_sync();
+	if (CLI) {
+		app_flag_set(CHILD_WAITS, 1);
+		app_flag_wait(CHILD_HEARD);
+		wait_say("parent", ep, 1000);
+		app_hear(fd, 5);
+		end_child(pid);
+	}
+	app_sync();
+	turns(ep, fd, 2 * TURNS);
 	app_expect_rings(1);
 	app_close(fd);
 }
@@ -490,82 +328,41 @@ CASE(falls_back, DIRECT, "a stream falls back in such a set, with bytes unread")
 		wait_say("closed", ep, 0);
 }
 
-#define STREAMS 4
+#define MOVED_BYTES 1500000u /* more than a ring: its sender falls back */
 
-/* Children come and go; each lives some milliseconds. */
-static void churns(void *arg)
+CASE(relayed, DIRECT, "the same behind a sender that has gone on by TCP; what comes later is told")
 {
-	(void)arg;
-	for (unsigned int i = 0; i < 30; i++) {
-		pid_t pid = (pid_t)MUST(fork());
+	static char bytes[MOVED_BYTES];
+	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), fd, copy;
+	pid_t pid = SRV ? idle_child() : -1;
+	FILE *f;
 
-		if (!pid) {
-			app_pause_ms((int)(i * 7 % 11));
-			_exit(0);
-		}
-		app_pause_ms((int)(i * 5 % 13));
-		MUST(waitpid(pid, NULL, 0));
-	}
-}
-
-/* Answers each word with the next one until the other end is shut. */
-static void answers(void *arg)
-{
-	int ep = *(int *)arg;
-	struct epoll_event ev;
-	uint32_t word;
-	int n;
-
-	while ((n = epoll_wait(ep, &ev, 1, 20000)) == 1 || (n < 0 && errno == EINTR)) {
-		int fd = (int)ev.data.u64;
-
-		if (n < 0)
-			continue;
-		n = (int)read(fd, &word, sizeof(word));
-		if (n != sizeof(word)) {
-			LOG("end: %d", n);
-			return;
-		}
-		word++;
-		app_write_all(fd, &word, sizeof(word));
-		ev.events = EPOLLIN | EPOLLONESHOT;
-		MUST(epoll_ctl(ep, EPOLL_CTL_MOD, fd, &ev));
-	}
-	app_die("no word comes");
-}
-
-CASE(churn, LONG_RUN, "two threads wait on one set while children come and go")
-{
-	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), fds[STREAMS];
-	struct app_thread threads[3] = { 0 };
-	uint32_t word;
-
-	app_open_more(COLD, fds, STREAMS);
-	if (CLI) {
-		for (int i = 0; i < STREAMS; i++)
-			ADD(ep, fds[i], EPOLLIN | EPOLLONESHOT, (uint64_t)fds[i]);
-		for (int i = 0; i < 2; i++)
-			app_thread_start(&threads[i], answers, &ep);
-		app_thread_start(&threads[2], churns, NULL);
-		app_thread_join(&threads[2]);
-		app_flag_set(CHILD_ENDS, 1);
-		app_thread_join(&threads[0]);
-		app_thread_join(&threads[1]);
-	}
-	for (uint32_t i = 0; SRV && !app_flag_is_set(CHILD_ENDS); i++)
-		for (int k = 0; k < STREAMS; k++) {
-			app_write_all(fds[k], &i, sizeof(i));
-			if (app_read_full(fds[k], &word, sizeof(word)) != sizeof(word) ||
-			    word != i + 1)
-				app_die("a wrong word");
-		}
-	if (SRV)
-		MUST(shutdown(fds[0], SHUT_WR));
-	if (SRV)
-		MUST(shutdown(fds[1], SHUT_WR));
+	fd = app_open(WARM);
+	if (CLI)
+		R(app_send_pattern(fd, MOVED_BYTES, MOVED_BYTES, 1));
 	app_sync();
-	for (int k = 0; k < STREAMS; k++)
-		app_close(fds[k]);
+	if (CLI) {
+		app_hear(fd, 4);
+		SAY(fd, "tail");
+		app_sync();
+		app_close(fd);
+		return;
+	}
+	ADD(ep, fd, EPOLLIN, 1);
+	copy = (int)MUST(dup(fd));
+	f = fdopen(fd, "r+");
+	setvbuf(f, NULL, _IONBF, 0);
+	LOG("fread %zu", fread(bytes, 1, sizeof(bytes), f));
+	R(app_pattern_ok(bytes, sizeof(bytes), 0, 1));
+	wait_say("read", ep, 0);
+	SAY(copy, "read");
+	wait_say("tail", ep, 10000);
+	LOG("fread %zu %.4s", fread(bytes, 1, 4, f), bytes);
+	wait_say("tail read", ep, 0);
+	end_child(pid);
+	app_sync();
+	close(copy);
+	R(fclose(f));
 }
 
 CASE(of_the_child, DIRECT, "the child puts a stream of its own into the set, and waits there")
