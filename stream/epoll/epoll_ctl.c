@@ -16,6 +16,7 @@
 #include "arena.h"
 #include "epoll.h"
 #include "epollset.h"
+#include "kin.h"
 #include "stream.h"
 #include "upcall.h"
 
@@ -99,7 +100,11 @@ static int ctl_plain(struct rsk_epoll_family *f, struct rsk_epoll *e, struct rsk
 		return 0;
 	if (fresh && !e->collides && !*leaves) {
 		rc = rsk_reg_take_over(f, r);
-		if (rc < 0)
+		/*
+		 * While another process has the stream, too, it goes by TCP. Who finds that it has
+		 * not any more, retakes all registrations afterwards: rsk_epoll_retake().
+		 */
+		if (rc < 0 && !(rc == -EBUSY && rsk_kin_shares(&s->fork.kin)))
 			*leaves = rsk_epoll_why_not(rc);
 	}
 	if (rsk_epoll_over_lies(s))
