@@ -86,7 +86,12 @@ struct rsk_seg_ctl {
 	_Atomic(uint64_t) room_at;
 	/* Processor of the owner's last call, + 1. */
 	_Atomic(uint32_t) cpu;
-	uint8_t pad1[20];
+	/*
+	 * Not 0: the owner has closed the stream, and another process goes on with it, by TCP. The
+	 * owner stores (release), at its close; the peer's sender reads (acquire).
+	 */
+	_Atomic(uint32_t) left;
+	uint8_t pad1[16];
 	/*
 	 * A cache line of its own: the owner writes it at each receive, while the peer reads the
 	 * line before it at each send.

@@ -21,7 +21,7 @@
 #endif
 
 /* Messages, doorbells, segment and slots of two processes on one host: stream/pair/handshake.h. */
-#define RSK_LINK_VERSION (3 + RSK_VERSION_SKEW)
+#define RSK_LINK_VERSION (4 + RSK_VERSION_SKEW)
 /* The same between hosts, with the data of an rdma_cm request: stream/remote/remote_msg.h. */
 #define RSK_REMOTE_VERSION (6 + RSK_VERSION_SKEW)
 /* Messages between a process and rsockd, and the list of targets beside its socket: local.h. */

@@ -86,6 +86,11 @@ static inline void rsk_stats_set_reason(struct rsk_stats_stream *rec, enum rsk_r
 }
 
 /* The stream stays on TCP for good and no longer checks for operator requests. */
+static inline void rsk_stats_looks_again(struct rsk_stats_stream *rec)
+{
+	__atomic_store_n(&rec->given_up, 0, __ATOMIC_RELAXED);
+}
+
 static inline void rsk_stats_given_up(struct rsk_stats_stream *rec)
 {
 	__atomic_store_n(&rec->given_up, 1, __ATOMIC_RELAXED);

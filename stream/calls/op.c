@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "anew.h"
 #include "pairing.h"
 #include "stream.h"
 #include "operator_request.h"
@@ -135,6 +136,10 @@ int rsk_op_begin(struct rsk_op *op, int fd, enum rsk_op_kind kind)
 	/* The usual case: the entry is still the same after the pin. */
 	if (rsk_stream_pin(s)) {
 		if (__builtin_expect(rsk_fd_word(fd) == w, 1)) {
+			if (__builtin_expect(atomic_load_explicit(&s->fork.anew_due,
+								  memory_order_relaxed),
+					     0))
+				rsk_stream_anew(s, fd);
 			if (rsk_stream_phase(s) != RSK_PHASE_PAIRED)
 				return begin_candidate(op, s);
 			op->s = s;

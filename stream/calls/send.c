@@ -35,6 +35,8 @@ static bool maybe_propose(struct rsk_stream *s)
 	if (s->tx.stay_off) {
 		s->full.repropose_work = 0;
 		s->full.fallbacks = 0;
+		if (rsk_stream_peer_left(s))
+			atomic_store_explicit(&s->fork.anew_due, true, memory_order_relaxed);
 		return false;
 	}
 	if (s->tx.state != RSK_TX_TCP || s->tx.peer_fell_back || s->tx.gave_up ||

@@ -2,6 +2,8 @@
 /* family.c - see family.h. */
 #include "family.h"
 
+#include "anew.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -309,39 +311,12 @@ static bool attach_hollow(struct rsk_stream *s)
 	return true;
 }
 
-static void detach(struct rsk_stream *s)
-{
-	rsk_rx_fini(&s->rx);
-	rsk_tx_fini(&s->tx);
-	s->link = NULL;
-	s->asks = false;
-	memset(s->noted, 0, sizeof(s->noted));
-	s->full.since_ns = 0;
-}
-
-/* What was found out during the peer lookup and pairing is the parent's. */
-static void search_anew(struct rsk_stream *s)
-{
-	if (s->link)
-		detach(s);
-	rsk_arena_free(s->pairing.held);
-	s->pairing.held = NULL;
-	s->pairing.search = (struct rsk_policy_search){ 0 };
-	s->pairing.steps = 0;
-	s->pairing.handle = s->pairing.mapping = s->pairing.found.nonce = s->pairing.posted_nonce =
-		0;
-	s->pairing.found.remote = false;
-	s->pairing.answer.asked_daemon = 0;
-	s->pairing.answer.told = 0;
-	atomic_store(&s->phase, RSK_PHASE_CANDIDATE);
-	atomic_store(&s->work.step, 0);
-}
-
 void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 {
-	bool torn = atomic_load_explicit(&s->fork.torn, memory_order_relaxed);
+	bool torn = atomic_load_explicit(&s->fork.torn, memory_order_relaxed), at_rest = false;
 
 	atomic_store(&s->fork.shared, false);
+	atomic_store(&s->fork.anew_due, false);
 	atomic_store(&s->apply_due, false);
 	atomic_store(&s->credit_due, false);
 	atomic_store(&s->repair.due, false);
@@ -352,16 +327,20 @@ void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 	switch (rsk_stream_phase(s)) {
 	case RSK_PHASE_LOOKUP:
 	case RSK_PHASE_PAIRING:
-		search_anew(s);
+		if (s->link)
+			rsk_stream_detach(s);
+		rsk_stream_search_anew(s);
 		return;
 	case RSK_PHASE_PAIRED:
+		at_rest = s->tx.state == RSK_TX_TCP && s->tx.fin == RSK_FIN_OPEN && !s->rx.fin &&
+			  !atomic_load(&s->fallback_due) && !s->tx.gave_up && !s->rx.gave_up;
 		break;
 	default:
 		s->link = NULL;
 		return;
 	}
 	s->peer.pid = s->link->peer_pid;
-	detach(s);
+	rsk_stream_detach(s);
 	if (torn)
 		rsk_log(RSK_LOG_ERROR,
 			"fd %d: bytes under way stay with the parent, ECONNRESET here",
@@ -376,6 +355,9 @@ void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 		}
 		rsk_log(RSK_LOG_ERROR, "fd %d: no memory in the child of a fork",
 			atomic_load(&s->fd));
+	} else if (at_rest) { /* and once the parent has closed it, paired with the same peer */
+		rsk_stream_search_anew(s);
+		return;
 	}
 	atomic_store(&s->phase, RSK_PHASE_UNTRACKED);
 }

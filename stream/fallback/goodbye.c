@@ -79,6 +79,27 @@ static int give_owed(struct rsk_stream *s, int fd, bool close)
 }
 
 /*
+ * Another process goes on with the stream, by TCP. The pairing is this process's: the peer takes it
+ * back, and is paired with the other one (anew.h). Between hosts it keeps it.
+ */
+static void leave_to_another(struct rsk_stream *s)
+{
+	bool settled;
+
+	if (s->link->remote || rsk_stream_failed(s))
+		return;
+	rsk_sigdefer_enter();
+	rsk_lock(&s->tx_lock);
+	settled = rsk_tx_arrived(&s->tx) && !rsk_tx_retransmits(&s->tx) &&
+		  s->tx.fin == RSK_FIN_OPEN;
+	rsk_unlock(&s->tx_lock);
+	if (settled)
+		atomic_store_explicit(&rsk_seg_own_ctl(&s->link->seg, s->sid)->left, 1,
+				      memory_order_release);
+	rsk_sigdefer_exit();
+}
+
+/*
  * The last fd of all is about to be closed. What we sent stays readable in the peer's ring; after
  * that the peer reads the TCP socket, where the kernel shows our end: FIN, or RST if something was
  * left unread here. Without @close this is only prepared, and owed bytes are sent: threads of ours
@@ -102,7 +123,8 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	 * closed it.
 	 */
 	if (!rsk_stream_sole_process(s)) {
-		give_owed(s, fd, close);
+		if (give_owed(s, fd, close) == 0)
+			leave_to_another(s);
 		return;
 	}
 	rsk_kernel_tcp_init(&k, s, fd);

@@ -246,6 +246,35 @@ void rsk_stream_quiesce(struct rsk_stream *s)
 	rsk_unlock(&s->rx_lock);
 }
 
+/* True: that was the link's last stream. */
+static bool unpair(struct rsk_stream *s)
+{
+	struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
+	bool idle;
+
+	rsk_stream_quiesce(s);
+	atomic_store(&ctl->epolls_rx, 0);
+	atomic_store(&ctl->epolls_tx, 0);
+	/* Registered memory is kept; so is memory that a sender may still have to repeat. */
+	if (s->rx.ring_bytes >= RING_KEEP && !s->link->remote && !s->rx.fallback.asked &&
+	    !rsk_kernel_only())
+		rsk_seg_drop_ring(&s->link->seg, s->sid, 0);
+	rsk_link_set_stream(s->link, s->sid, NULL);
+	rsk_upcalls->unpaired(s);
+	rsk_rx_fini(&s->rx);
+	rsk_tx_fini(&s->tx);
+	rsk_links_use(); /* the link is read once more below */
+	idle = atomic_fetch_sub(&s->link->streams, 1) == 1 && rsk_link_useless(s->link);
+	rsk_links_let_go();
+	return idle;
+}
+
+void rsk_stream_unpair(struct rsk_stream *s)
+{
+	if (unpair(s))
+		rsk_upcalls->link_unused();
+}
+
 void rsk_stream_free(struct rsk_stream *s)
 {
 	bool idle = false;
@@ -260,24 +289,7 @@ void rsk_stream_free(struct rsk_stream *s)
 	if (s->fork.kin.serial)
 		rsk_kin_closed(&s->fork.kin);
 	if (s->link) {
-		struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&s->link->seg, s->sid);
-
-		rsk_stream_quiesce(s);
-		atomic_store(&ctl->epolls_rx, 0);
-		atomic_store(&ctl->epolls_tx, 0);
-		/*
-		 * Registered memory is kept; so is memory that a sender may still have to repeat.
-		 */
-		if (s->rx.ring_bytes >= RING_KEEP && !s->link->remote && !s->rx.fallback.asked &&
-		    !rsk_kernel_only())
-			rsk_seg_drop_ring(&s->link->seg, s->sid, 0);
-		rsk_link_set_stream(s->link, s->sid, NULL);
-		rsk_upcalls->unpaired(s);
-		rsk_rx_fini(&s->rx);
-		rsk_tx_fini(&s->tx);
-		rsk_links_use(); /* the link is read once more below */
-		idle = atomic_fetch_sub(&s->link->streams, 1) == 1 && rsk_link_useless(s->link);
-		rsk_links_let_go();
+		idle = unpair(s);
 	} else if (s->pairing.search.looks) {
 		idle = true; /* a link may have been started for it, by either end, in vain */
 	}

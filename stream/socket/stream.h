@@ -158,6 +158,16 @@ bool rsk_fdtab_validate(void);
 int rsk_stream_find_fd(struct rsk_stream *s); /* an fd of this process; -1: none */
 /* Gives the stream up: its calls go to the kernel. */
 void rsk_stream_untrack(struct rsk_stream *s, enum rsk_reason why);
+/* Another process has the peer's end by now (segment.h). */
+static inline bool rsk_stream_peer_left(const struct rsk_stream *s)
+{
+	return s->link && !s->link->remote &&
+	       atomic_load_explicit(&rsk_seg_peer_ctl(&s->link->seg, s->sid)->left,
+				    memory_order_acquire);
+}
+
+/* Takes a stream that nobody uses out of its link, whose sid is free then. */
+void rsk_stream_unpair(struct rsk_stream *s);
 
 static inline bool rsk_stream_failed(const struct rsk_stream *s)
 {

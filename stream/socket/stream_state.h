@@ -151,6 +151,11 @@ struct rsk_stream {
 		 * overtake; pairing lock.
 		 */
 		_Atomic(bool) torn;
+		/*
+		 * Another process has the peer's end by now: anew.h. Set by a sender, taken back
+		 * when the stream has begun anew. Relaxed: a hint.
+		 */
+		_Atomic(bool) anew_due;
 		uint32_t stamp; /* the last fork that has counted it; pairing lock */
 		/* When to check next whether the socket is this process's alone; relaxed. */
 		_Atomic(uint64_t) alone_work;
