@@ -74,6 +74,11 @@ suites_next()
 	suite "the next Debian" limited 30 make -s debian-next
 }
 
+suites_arm64()
+{
+	suite "arm64, by qemu" limited 40 make -s arm64
+}
+
 suites_longest()
 {
 	local cores labels='^(real|real-more|fault|slow)$'
@@ -118,10 +123,10 @@ rdma_shard_of_commit()
 	echo "${RSOCK_RDMA_SHARD:-$(($(turn_of_commit "$RDMA_GATED") + 1))}"
 }
 
-# Each takes some ten minutes.
+# Each takes ten to fifteen minutes.
 suites_in_turn()
 {
-	case $(turn_of_commit 3) in
+	case $(turn_of_commit 4) in
 	0)
 		suites_rdma "$(rdma_shard_of_commit)"
 		suites_clusters
@@ -132,6 +137,9 @@ suites_in_turn()
 		;;
 	2)
 		suites_next
+		;;
+	3)
+		suites_arm64
 		;;
 	esac
 }
