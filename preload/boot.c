@@ -39,8 +39,9 @@ static const struct rsk_host rsk_boot_host = {
 
 /*
  * The steps. Each returns 0 to go on, or -errno to stop there: the hooks then only make the real
- * call. No step makes a system call (beyond what dlsym's own allocations may), waits or starts a
- * thread.
+ * call. No step waits or starts a thread. No step makes a system call (beyond what dlsym's own
+ * allocations may), but for the last one: fstat(2), which the loader makes as well, and more only
+ * for a program that finds a TCP socket.
  */
 static int rsk_boot_symbols(void)
 {
@@ -82,9 +83,15 @@ static int rsk_boot_quick_exit(void)
 	return at_quick_exit(rsk_boot_end) ? -ENOMEM : 0;
 }
 
+static int rsk_boot_inherited(void)
+{
+	rsk_fd_at_start();
+	return 0;
+}
+
 static int (*const rsk_ladder[])(void) = {
-	rsk_boot_symbols, rsk_boot_trusted, rsk_boot_wanted,
-	rsk_boot_engine,  rsk_fork_boot,    rsk_boot_quick_exit,
+	rsk_boot_symbols, rsk_boot_trusted,    rsk_boot_wanted,	   rsk_boot_engine,
+	rsk_fork_boot,	  rsk_boot_quick_exit, rsk_boot_inherited,
 };
 
 enum {

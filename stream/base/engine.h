@@ -47,10 +47,16 @@ struct rsk_stream;
 /*
  * rsk_engine_init - called once, by the constructor or by the first hook, whichever comes first.
  * @host: libc's real blocking calls (host.h), borrowed forever. Reads the RSOCK_* environment.
- * Creates only private memory: a program that never has a TCP stream makes no additional system
- * call.
+ * Creates only private memory, and makes no system call.
  */
 void rsk_engine_init(const struct rsk_host *host);
+
+/*
+ * Called once, after rsk_engine_init(), before the program makes calls: TCP connections above
+ * number 2 that it finds become streams. A program that finds no socket makes some calls of
+ * fstat(2), and no other.
+ */
+void rsk_fd_at_start(void);
 
 /*
  * fork(): call prepare in the parent before it, then exactly one of parent (@ok: the child exists)

@@ -3,6 +3,7 @@
  * fd.c - the lifetime of a descriptor: connected, accepted, duplicated, closed, mode changes. The
  * hooks call it by way of engine.h.
  */
+#include "calls.h"
 #include "engine.h"
 
 #include <errno.h>
@@ -133,8 +134,7 @@ static void find_dups(struct rsk_stream *s, int fd)
 	}
 }
 
-/* @w: the table word, 0 or a mark. */
-static void begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
+void rsk_fd_begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
 		  const struct rsk_tuple *peer)
 {
 	struct rsk_stream *s;
@@ -172,7 +172,7 @@ void rsk_fd_watched(int fd)
 		return;
 	len = sizeof(listens);
 	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && !listens)
-		begin(fd, w, true, mode_of(fd, w), NULL);
+		rsk_fd_begin(fd, w, true, mode_of(fd, w), NULL);
 }
 
 bool rsk_fd_may_resolve(void)
@@ -196,7 +196,8 @@ void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len)
 	struct rsk_tuple to;
 
 	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && rsk_kernel_is_tcp(fd)))
-		begin(fd, w, true, mode_of(fd, w), rsk_tuple_peer(peer, len, &to) ? NULL : &to);
+		rsk_fd_begin(fd, w, true, mode_of(fd, w),
+			     rsk_tuple_peer(peer, len, &to) ? NULL : &to);
 }
 
 void rsk_fd_listening(int fd)
@@ -217,7 +218,7 @@ void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before)
 		if (!w && !before) /* inherited; known from the next time on */
 			rsk_fd_put_if(listener, 0, RSK_FD_TCP);
 	}
-	begin(fd, 0, false, nonblock, NULL);
+	rsk_fd_begin(fd, 0, false, nonblock, NULL);
 }
 
 void rsk_fd_epoll(int fd)
@@ -354,6 +355,6 @@ int rsk_fd_refuse(int fd, enum rsk_reason why)
 	uintptr_t w = rsk_fd_word(fd);
 
 	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && rsk_kernel_is_tcp(fd)))
-		begin(fd, w, false, mode_of(fd, w), NULL);
+		rsk_fd_begin(fd, w, false, mode_of(fd, w), NULL);
 	return rsk_fd_fall_back(fd, why);
 }

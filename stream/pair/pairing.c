@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "absent.h"
+#include "inherited.h"
 #include "remote_addr_cache.h"
 #include "pairing.h"
 #include "links.h"
@@ -330,6 +331,8 @@ static void step(struct rsk_stream *s, int fd)
 		atomic_store(&s->phase, RSK_PHASE_LOOKUP);
 		__attribute__((fallthrough));
 	case RSK_PHASE_LOOKUP:
+		if (!rsk_inherited_look(s))
+			return;
 		if (!rsk_stream_sole_process(s)) {
 			rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
 			step_in(s, HOLDER_CALLS);

@@ -123,17 +123,29 @@ static ssize_t kernel_recv(struct rsk_tcp *c, const struct iovec *iov, int n, si
 	return over && done < 0 ? over : over + done;
 }
 
-static int tcp_info(int fd, struct tcp_info *ti)
+/* @end: of the fields that are needed. */
+static int tcp_info_to(int fd, struct tcp_info *ti, size_t end)
 {
 	socklen_t len = sizeof(*ti);
 	int rc = rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_INFO, ti, &len);
 
-	if (rc < 0)
-		return rc;
-	/* tcpi_bytes_received came with Linux 4.1. */
-	if (len < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(ti->tcpi_bytes_received))
-		return -EOPNOTSUPP;
-	return 0;
+	return rc < 0 ? rc : len < end ? -EOPNOTSUPP : 0;
+}
+
+/* tcpi_bytes_received came with Linux 4.1. */
+static int tcp_info(int fd, struct tcp_info *ti)
+{
+	return tcp_info_to(fd, ti,
+			   offsetof(struct tcp_info, tcpi_bytes_received) +
+				   sizeof(ti->tcpi_bytes_received));
+}
+
+/* tcpi_bytes_sent and tcpi_bytes_retrans came with Linux 4.19. */
+static int tcp_info_sent(int fd, struct tcp_info *ti)
+{
+	return tcp_info_to(fd, ti,
+			   offsetof(struct tcp_info, tcpi_bytes_retrans) +
+				   sizeof(ti->tcpi_bytes_retrans));
 }
 
 /* Bytes written = bytes acked + bytes unacked (minus the SYN on the connecting side). */
@@ -247,6 +259,48 @@ static int kernel_rx_pos(struct rsk_tcp *c, uint64_t *pos)
 			return -EPIPE;
 		*pos = a.tcpi_bytes_received - (uint64_t)inq;
 		return counted(s, *pos, atomic_load(&s->tcp_bytes.rx));
+	}
+	return -EAGAIN;
+}
+
+/*
+ * Where the two kinds of ends differ: the SYN of the connecting one was acknowledged, and counts as
+ * a byte in tcpi_bytes_acked, but not in tcpi_bytes_sent. With segments sent twice this cannot be
+ * told, since not each of them counts in both.
+ */
+int rsk_kernel_positions(int fd, struct rsk_positions *out)
+{
+	struct tcp_info a, b;
+	int outq, inq;
+	uint64_t side;
+
+	for (int i = 0; i < POSITION_TRIES; i++) {
+		int rc = tcp_info_sent(fd, &a);
+
+		if (rc < 0)
+			return rc;
+		if (rsk_sys_ioctl(fd, SIOCOUTQ, &outq) < 0 || rsk_sys_ioctl(fd, SIOCINQ, &inq) < 0)
+			return -EIO;
+		rc = tcp_info_sent(fd, &b);
+		if (rc < 0)
+			return rc;
+		if (a.tcpi_bytes_acked != b.tcpi_bytes_acked ||
+		    a.tcpi_bytes_received != b.tcpi_bytes_received ||
+		    a.tcpi_bytes_sent != b.tcpi_bytes_sent ||
+		    a.tcpi_notsent_bytes != b.tcpi_notsent_bytes)
+			continue;
+		if (b.tcpi_state != TCP_STATE_ESTABLISHED)
+			return -ENOTCONN;
+		if (b.tcpi_bytes_retrans || (b.tcpi_options & TCPI_OPT_SYN_DATA))
+			return -EOPNOTSUPP;
+		side = a.tcpi_bytes_acked + (uint64_t)outq - a.tcpi_notsent_bytes -
+		       a.tcpi_bytes_sent;
+		if (side > 1)
+			return -EOPNOTSUPP;
+		out->connecting_side = side;
+		out->tx = a.tcpi_bytes_acked + (uint64_t)outq - side;
+		out->rx = a.tcpi_bytes_received - (uint64_t)inq;
+		return 0;
 	}
 	return -EAGAIN;
 }
@@ -373,6 +427,35 @@ enum rsk_reason rsk_kernel_refuses(int fd)
 		if (option_of(fd, stamps[i], 0) != 0)
 			return RSK_REASON_MESSAGES;
 	return option_of(fd, SO_PEEK_OFF, -1) >= 0 ? RSK_REASON_UNSUPPORTED : RSK_REASON_DIRECT;
+}
+
+/* Options that, set where the library does not see it, make a stream stay on TCP. */
+bool rsk_kernel_unfit(int fd)
+{
+	static const struct {
+		int level, name;
+	} set[] = {
+		{ SOL_SOCKET, SO_ZEROCOPY },
+		{ IPPROTO_TCP, TCP_REPAIR },
+		{ IPPROTO_TCP, TCP_INQ },
+	};
+	char ulp[16];
+	socklen_t len = sizeof(ulp);
+	int flags = rsk_sys_fcntl(fd, F_GETFL, 0);
+
+	if (flags < 0 || (flags & O_ASYNC))
+		return true;
+	/* Without one, the kernel returns no text. */
+	if (rsk_sys_getsockopt(fd, IPPROTO_TCP, TCP_ULP, ulp, &len) == 0 && len)
+		return true;
+	for (size_t i = 0; i < sizeof(set) / sizeof(*set); i++) {
+		int v = 0;
+
+		len = sizeof(v);
+		if (rsk_sys_getsockopt(fd, set[i].level, set[i].name, &v, &len) == 0 && v)
+			return true;
+	}
+	return rsk_kernel_refuses(fd) != RSK_REASON_DIRECT;
 }
 
 bool rsk_kernel_nonblock(int fd)

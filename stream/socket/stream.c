@@ -51,6 +51,7 @@ static struct rsk_stream *stream_alloc(void)
 	s->qos = (struct rsk_qos){ 0 };
 	memset((void *)&s->syn, 0, sizeof(s->syn));
 	s->apart = false;
+	atomic_store_explicit(&s->inherited.inode, 0, memory_order_relaxed);
 	s->qos_priority = 0;
 	return s;
 }
@@ -381,6 +382,8 @@ bool rsk_fdtab_validate(void)
 
 bool rsk_stream_sole_process(struct rsk_stream *s)
 {
+	if (__builtin_expect(atomic_load(&s->inherited.inode) != 0, 0))
+		return false;
 	if (!rsk_kin_shares(&s->fork.kin))
 		return true;
 	rsk_kin_check();

@@ -60,6 +60,18 @@ uint32_t rsk_kernel_unacked(int fd);
  */
 int rsk_kernel_received(int fd, uint64_t *pos);
 
+struct rsk_positions {
+	uint64_t tx, rx; /* bytes ever written, and read */
+	bool connecting_side;
+};
+
+/*
+ * The positions of a connection of which the library has seen nothing. 0; -ENOTCONN: it is not
+ * established, or has ended in one direction; -EOPNOTSUPP: it cannot be told (a segment was sent
+ * twice, TCP Fast Open, Linux before 4.19); another -errno.
+ */
+int rsk_kernel_positions(int fd, struct rsk_positions *out);
+
 /* True if neither end has closed the connection, as far as this host knows. */
 bool rsk_kernel_established(int fd);
 
@@ -75,6 +87,8 @@ bool rsk_kernel_speaks_tcp(int fd);
  * and that a ring cannot provide. Returns the reason to stay on TCP, or RSK_REASON_DIRECT.
  */
 enum rsk_reason rsk_kernel_refuses(int fd);
+/* The same, and those that a hook would have seen, had the program set them itself. */
+bool rsk_kernel_unfit(int fd);
 bool rsk_kernel_nonblock(int fd);
 /* True: the next recv would return an error, and no bytes. The error stays pending. */
 bool rsk_kernel_error_next(int fd);
@@ -143,7 +157,10 @@ struct rsk_stream *rsk_stream_of(int fd); /* pinned, tracked or untracked; NULL:
  * where one is made anyway.
  */
 bool rsk_stream_is_at(struct rsk_stream *s, int fd);
-/* Whether no other process holds it; takes in their messages if one may. Its locks may be held. */
+/*
+ * Whether no other process holds it; takes in their messages if one may. Of a socket that came
+ * through exec it is not known before rsk_inherited_look(). Its locks may be held.
+ */
 bool rsk_stream_sole_process(struct rsk_stream *s);
 void rsk_fd_name_all(void);    /* writes the addresses of all open streams into the statistics */
 void rsk_streams_forked(void); /* in the child: resets the process-wide state of streams */

@@ -16,6 +16,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <rsock/qos.h>
 #include <rsock/tuple.h>
@@ -328,6 +329,19 @@ struct rsk_stream {
 	 * whose the other end is. Before PAIRED.
 	 */
 	bool apart;
+	/* The socket came through exec: inherited.h. */
+	struct {
+		/*
+		 * Its inode; 0: the process has made it, or no other one has it. Written before an
+		 * entry leads to the stream, and set to 0 under the pairing lock; a thread that
+		 * reads the old value takes one more step on TCP. seq_cst.
+		 */
+		_Atomic(uint32_t) inode;
+		uid_t uid; /* whose process made it */
+		/* The process that had it last, and as which number; 0: none. The pairing lock. */
+		int pid, fd;
+		uint32_t looks; /* over all processes; the pairing lock */
+	} inherited;
 };
 
 /*

@@ -197,6 +197,9 @@ def connect(port, mode):
         server.connect(("127.0.0.1", port))
         if mode == "inherited":
             server.set_inheritable(True)
+            # The next program's library does not know what is registered in the set.
+            kept = select.epoll()
+            os.set_inheritable(kept.fileno(), True)
             os.execv(sys.executable,
                      [sys.executable, "-B", sys.argv[0], "resume", str(server.fileno())])
         other = MODES.get(mode, lambda _peer: None)(server)

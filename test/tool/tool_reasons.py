@@ -178,7 +178,7 @@ def operator(t):
 
 
 def inherited(t):
-    """A program that was executed with the connection open, and that has the library."""
+    """A program that was executed with the connection and an epoll set open."""
     pair = Pair(t, modes=("", "inherited"))
     told = t.until(lambda: pair.why()[0].get("client") == "inherited" and pair.why(), 20,
                    "why to say inherited")

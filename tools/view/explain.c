@@ -34,8 +34,8 @@ static struct view view_unfollowed(const struct proc *p)
 		return view_of_reason(RSK_REASON_RAW_CALLS);
 	return (struct view){
 		rsk_reason_token(RSK_REASON_INHERITED),
-		"got the socket through exec (inetd, a re-executed sshd), or by raw system calls, "
-		"which librsock.so does not see",
+		"got the socket through exec as a number of 0 to 2 (inetd), or with an epoll set, "
+		"or by raw system calls, which librsock.so does not see",
 		"None; sockets that a program opens or accepts itself, through libc, are "
 		"accelerated."
 	};
