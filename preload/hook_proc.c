@@ -104,7 +104,10 @@ int rsk_hook_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 
 /* ---- libc's other forks ---- */
 
-/* libc has replaced fds 0 to 2 (which are never promoted) by calls that no hook sees. */
+/*
+ * libc has replaced fds 0 to 2 by calls that no hook sees. In a program that refers to forkpty() or
+ * login_tty() they are not on the ring (std_use.h).
+ */
 static void rsk_forget_stdio(void)
 {
 	int fd;

@@ -2,6 +2,8 @@
 /* log.c - writes log lines: see log.h. */
 #include "log.h"
 
+#include "fdtab.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -49,7 +51,8 @@ void rsk_log_write(const char *fmt, ...)
 	if (*file)
 		fd = rsk_sys_openat(AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
 				    0600);
-	if (fd < 0)
+	/* The program's own stream, which may be on the ring, is no place for our lines. */
+	if (fd < 0 || (fd == 2 && rsk_fd_tracked(2)))
 		return;
 	rsk_sys_write(fd, line, (size_t)n);
 	if (fd != 2)

@@ -6,7 +6,8 @@
  * Such a connection becomes a stream as if accept() had returned it now. Its positions are the
  * kernel's of this moment: bytes that any other process moves from now on are noticed before a
  * change of path. Whether another process has the socket is found out when the stream has earned
- * promotion (inherited.h).
+ * promotion (inherited.h). At 0 to 2 it does so only in a program that does not use stdio's streams
+ * there (std_use.h).
  */
 #include "calls.h"
 #include "engine.h"
@@ -19,6 +20,7 @@
 
 #include <rsock/sys.h>
 
+#include "std_use.h"
 #include "stream.h"
 #include "tuple.h"
 
@@ -30,7 +32,8 @@
 struct found {
 	int fd[CONNECTIONS_MOST];
 	uint32_t n;
-	bool hidden; /* something is there by which a program gets at a socket without a hook */
+	bool std_use; /* the program can use those of 0 to 2 by stdio */
+	bool hidden;  /* something is there by which a program gets at a socket without a hook */
 };
 
 static bool is_socket(int fd, struct stat *st)
@@ -43,7 +46,7 @@ static bool any_socket(void)
 {
 	struct stat st;
 
-	for (int fd = STDERR_FILENO + 1, gap = 0; gap < GAP; fd++) {
+	for (int fd = 0, gap = 0; gap < GAP; fd++) {
 		int rc = rsk_sys_fstat(fd, &st);
 
 		if (rc == 0 && S_ISSOCK(st.st_mode) && rsk_kernel_is_tcp(fd))
@@ -124,14 +127,14 @@ static void list(struct found *f)
 	f->hidden = f->hidden || n < 0;
 }
 
-/* stdio of libc uses these numbers by calls that no hook sees. */
+/* Whether libc may use the socket of @fd as 0, 1 or 2, by calls that no hook sees. */
 static bool is_std(const struct found *f, int fd)
 {
 	uint64_t cookie = rsk_cookie_of(fd);
 
 	for (uint32_t i = 0; i < f->n; i++)
 		if (f->fd[i] <= STDERR_FILENO && rsk_cookie_of(f->fd[i]) == cookie)
-			return true;
+			return f->std_use;
 	return false;
 }
 
@@ -150,29 +153,31 @@ static void begin(int fd)
 		rsk_fd_put_if(fd, w, 0);
 		return;
 	}
-	rsk_fd_begin(fd, w, at.connecting_side, rsk_kernel_nonblock(fd), NULL);
-	s = rsk_stream_of(fd);
+	s = rsk_fd_begin(fd, w, at.connecting_side, rsk_kernel_nonblock(fd), NULL);
 	if (!s)
 		return;
 	atomic_store(&s->inherited.inode, (uint32_t)st.st_ino);
 	s->inherited.uid = st.st_uid;
 	atomic_store(&s->tcp_bytes.tx, at.tx);
 	atomic_store(&s->tcp_bytes.rx, at.rx);
-	rsk_stream_unpin(s);
 }
 
 void rsk_fd_at_start(void)
 {
 	struct found f = { 0 };
+	unsigned int std = 0;
 
 	if (!rsk_fdtab.word || !rsk_pid || !any_socket())
 		return;
 	list(&f);
 	if (f.hidden)
 		return;
+	for (uint32_t i = 0; i < f.n; i++)
+		std |= f.fd[i] <= STDERR_FILENO ? 1u << f.fd[i] : 0;
+	f.std_use = std && rsk_std_use(std);
 	/* Marked as numbers of one socket first: the first one's stream finds the others. */
 	for (uint32_t i = 0; i < f.n; i++)
-		if (f.fd[i] > STDERR_FILENO && !is_std(&f, f.fd[i]))
+		if (!is_std(&f, f.fd[i]))
 			rsk_fd_put_if(f.fd[i], 0, RSK_FD_TCP | (f.n > 1 ? RSK_FD_DUPPED : 0));
 	for (uint32_t i = 0; i < f.n; i++)
 		begin(f.fd[i]);

@@ -16,9 +16,12 @@
 struct rsk_stream;
 struct rsk_tuple;
 
-/* fd.c: makes a stream for connection @fd. @w: the table word, 0 or a mark; @peer may be NULL. */
-void rsk_fd_begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
-		  const struct rsk_tuple *peer);
+/*
+ * fd.c: makes a stream for connection @fd. @w: the table word, 0 or a mark; @peer may be NULL.
+ * Returns it, not pinned; NULL: none was made.
+ */
+struct rsk_stream *rsk_fd_begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
+				const struct rsk_tuple *peer);
 
 /*
  * recv.c, send.c: one non-blocking round, with locks, notification and bookkeeping. Bytes or

@@ -134,22 +134,31 @@ static void find_dups(struct rsk_stream *s, int fd)
 	}
 }
 
-void rsk_fd_begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
-		  const struct rsk_tuple *peer)
+struct rsk_stream *rsk_fd_begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
+				const struct rsk_tuple *peer)
 {
 	struct rsk_stream *s;
 
 	if ((uint32_t)fd >= rsk_fdtab.size || !rsk_pid ||
 	    atomic_load_explicit(&rsk_stopped, memory_order_relaxed))
-		return;
+		return NULL;
 	s = rsk_stream_new(fd, connecting_side, nonblock, peer);
 	if (!s)
-		return;
+		return NULL;
 	rsk_fd_put(fd, (uintptr_t)s | RSK_FD_TRACKED);
 	rsk_pairing_hello();
 	if (__builtin_expect(rsk_fd_marked(w) && (w & RSK_FD_DUPPED), 0))
 		find_dups(s, fd);
-	if (__builtin_expect(fd <= 2, 0))
+	return s;
+}
+
+/* A connection that the program has made at 0 to 2 is used by libc as well. */
+static void begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
+		  const struct rsk_tuple *peer)
+{
+	struct rsk_stream *s = rsk_fd_begin(fd, w, connecting_side, nonblock, peer);
+
+	if (__builtin_expect(s && fd <= 2, 0))
 		rsk_stream_untrack(s, RSK_REASON_STDIO);
 }
 
@@ -172,7 +181,7 @@ void rsk_fd_watched(int fd)
 		return;
 	len = sizeof(listens);
 	if (rsk_sys_getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && !listens)
-		rsk_fd_begin(fd, w, true, mode_of(fd, w), NULL);
+		begin(fd, w, true, mode_of(fd, w), NULL);
 }
 
 bool rsk_fd_may_resolve(void)
@@ -196,8 +205,7 @@ void rsk_fd_connected(int fd, const struct sockaddr *peer, socklen_t len)
 	struct rsk_tuple to;
 
 	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && rsk_kernel_is_tcp(fd)))
-		rsk_fd_begin(fd, w, true, mode_of(fd, w),
-			     rsk_tuple_peer(peer, len, &to) ? NULL : &to);
+		begin(fd, w, true, mode_of(fd, w), rsk_tuple_peer(peer, len, &to) ? NULL : &to);
 }
 
 void rsk_fd_listening(int fd)
@@ -218,7 +226,7 @@ void rsk_fd_accepted(int fd, bool nonblock, int listener, uintptr_t before)
 		if (!w && !before) /* inherited; known from the next time on */
 			rsk_fd_put_if(listener, 0, RSK_FD_TCP);
 	}
-	rsk_fd_begin(fd, 0, false, nonblock, NULL);
+	begin(fd, 0, false, nonblock, NULL);
 }
 
 void rsk_fd_epoll(int fd)
@@ -355,6 +363,6 @@ int rsk_fd_refuse(int fd, enum rsk_reason why)
 	uintptr_t w = rsk_fd_word(fd);
 
 	if (rsk_fd_marked(w) || (!w && rsk_fdtab.word && rsk_kernel_is_tcp(fd)))
-		rsk_fd_begin(fd, w, false, mode_of(fd, w), NULL);
+		begin(fd, w, false, mode_of(fd, w), NULL);
 	return rsk_fd_fall_back(fd, why);
 }

@@ -188,6 +188,8 @@ bool app_warm_goes_on(int fd, int done, int rounds);
  * directions are on the ring, and have moved bytes through it.
  */
 void app_expect_rings(int count);
+/* The same for another process of this side, which does not call it. */
+void app_expect_rings_of(pid_t pid, int count);
 /* Returns a port without a listener, as long as the socket *holder exists. */
 int app_dead_port(int *holder);
 void app_close(int fd); /* a close that must succeed */
@@ -226,6 +228,7 @@ void app_thread_join(struct app_thread *thread);
 char **app_self_argv(const char *helper, ...) __attribute__((sentinel));
 const char *app_self(void);		    /* path of this binary */
 const char *app_static_cat(void);	    /* path of a static program that copies fd 0 to fd 1 */
+const char *app_beside(const char *name);   /* path of a program in the same folder */
 void app_reap(pid_t pid, const char *what); /* waitpid, records how it ended */
 void app_set_nonblock(int fd, bool on);
 

@@ -3,9 +3,7 @@
  * inherited.c - tests connections that a program finds open when it starts: it has them alone, or
  * with the processes that left them open.
  */
-#include "app.h"
-
-#define ROUNDS 300 /* of an echo: by then a stream is on the ring */
+#include "rounds.h"
 
 static char buf[64];
 
@@ -20,35 +18,6 @@ static char *number(int n)
 }
 
 /* ---- the program: helper serve, IN, OUT, 1 if the stream must be on the ring ---- */
-
-static void echo(int in, int out, int rounds)
-{
-	int good = 0;
-
-	for (int i = 0; i < rounds; i++) {
-		char word[8];
-
-		if (app_read_full(in, word, sizeof(word)) != sizeof(word))
-			break;
-		app_write_all(out, word, sizeof(word));
-		good++;
-	}
-	LOG("echoed %d", good);
-}
-
-static void ask(int fd, int rounds)
-{
-	int good = 0;
-
-	for (int i = 0; i < rounds; i++) {
-		char word[9], got[8];
-
-		snprintf(word, sizeof(word), "%08d", i);
-		app_write_all(fd, word, 8);
-		good += app_read_full(fd, got, 8) == 8 && !memcmp(got, word, 8);
-	}
-	LOG("good %d", good);
-}
 
 HELPER(serve)
 {

@@ -30,6 +30,15 @@ const char *app_static_cat(void)
 	return cat_path;
 }
 
+const char *app_beside(const char *name)
+{
+	static char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%.*s/%s", (int)(strrchr(self_path, '/') - self_path),
+		 self_path, name);
+	return path;
+}
+
 static void find_self(void)
 {
 	ssize_t n = readlink("/proc/self/exe", self_path, sizeof(self_path) - 1);

@@ -177,14 +177,14 @@ bool app_flag_is_set(int flag)
 	return atomic_load(&app_shm->flag[flag]);
 }
 
-static void ask_runner(int count, int port)
+static void ask_runner(pid_t pid, int count, int port)
 {
 	int64_t deadline = app_now_ms() + PATIENCE_MS;
 	uint32_t mine, done;
 
 	atomic_store(&app_shm->check_streams[app_side], (uint32_t)count);
 	atomic_store(&app_shm->check_port, (uint32_t)port);
-	atomic_store(&app_shm->check_pid[app_side], getpid());
+	atomic_store(&app_shm->check_pid[app_side], pid);
 	mine = atomic_fetch_add(&app_shm->check_wanted[app_side], 1) + 1;
 	atomic_fetch_add(&app_shm->attention, 1);
 	app_futex_wake(&app_shm->attention);
@@ -194,12 +194,17 @@ static void ask_runner(int count, int port)
 
 void app_expect_rings(int count)
 {
-	ask_runner(count, 0);
+	ask_runner(getpid(), count, 0);
+}
+
+void app_expect_rings_of(pid_t pid, int count)
+{
+	ask_runner(pid, count, 0);
 }
 
 bool app_stream_settled(int port)
 {
-	ask_runner(1, port);
+	ask_runner(getpid(), 1, port);
 	return atomic_load(&app_shm->check_settled);
 }
 

@@ -64,6 +64,19 @@ def exec_on_the_socket(t):
 
 
 @case(90)
+def exec_read_write_on_the_socket(t):
+    """The same with a program that uses no stdio there: its streams are its alone, and direct."""
+    source = t.file("source", SIZE)
+    program = os.path.join(t.bin, "app_std_echo")
+    server, port = listen(t, f"EXEC:{program} bulk,nofork")
+    for number in range(3):
+        transfer(t, port, source, t.path(f"got{number}"))
+        t.same_file(t.path(f"got{number}"), source, f"echo {number}")
+    t.stop(server)
+    t.stats.direct(port, to_server=3 * SIZE, to_client=3 * SIZE, streams=3, bulk=True)
+
+
+@case(90)
 def exec_shell_on_the_socket(t):
     """A shell that reads lines with its own and other programs' stdio, then hands the rest to cat.
     """
@@ -112,6 +125,25 @@ def inetd(t):
         t.same_file(t.path(f"got{number}"), source, f"echo {number}")
     t.stop(server)
     t.stats.plain(port, "client", streams=5, bytes_moved=5 * 2 * SIZE)
+
+
+@case(90)
+def inetd_read_write(t):
+    """The same with a program that uses no stdio on fds 0, 1, 2."""
+    port = t.free_port()
+    config = t.path("inetd.conf")
+    program = os.path.join(t.bin, "app_std_echo")
+    with open(config, "w") as file:
+        file.write(f"127.0.0.1:{port} stream tcp nowait root {program} app_std_echo bulk\n")
+    server = t.spawn(["inetutils-inetd", "-d", config], name="inetd",
+                     env={"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+    t.listening(server, port)
+    source = t.file("source", SIZE)
+    for number in range(3):
+        transfer(t, port, source, t.path(f"got{number}"))
+        t.same_file(t.path(f"got{number}"), source, f"echo {number}")
+    t.stop(server)
+    t.stats.direct(port, to_server=3 * SIZE, to_client=3 * SIZE, streams=3, bulk=True)
 
 
 @case(60)

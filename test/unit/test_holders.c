@@ -158,13 +158,59 @@ static int unreadable_parent(void)
 	return pid > 0 && status == 0;
 }
 
+/* Runs as root: becomes the parent, of another user, that cannot be read. */
+static int under_another_user(void)
+{
+	int go[2], status = -1;
+	struct rsk_holder who;
+	pid_t pid;
+	char c;
+
+	if (pipe(go) < 0)
+		return 0;
+	pid = fork();
+	if (!pid) {
+		if (read(go[0], &c, 1) != 1 || setresuid(USER, USER, USER) < 0 ||
+		    prctl(PR_SET_DUMPABLE, 1) < 0)
+			_exit(1);
+		_exit(look_at(socket(AF_INET, SOCK_STREAM, 0), &who) == -EACCES ? 0 : 1);
+	}
+	if (setresuid(OTHER, OTHER, OTHER) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
+	    write(go[1], "", 1) != 1)
+		return 0;
+	waitpid(pid, &status, 0);
+	return status == 0;
+}
+
 static int (*const as_user[])(void) = { alone, unreadable_of_the_user, readable_of_the_user,
 					unreadable_parent };
+
+/*
+ * Root made it, and a process of our user, which it has started as it has started ours, has it,
+ * too. Neither that one nor root's can be read.
+ */
+static int of_another_user(int made_by_root)
+{
+	pid_t other = holder(made_by_root, USER, false), pid = fork();
+	struct rsk_holder who;
+	int status = -1;
+
+	if (!pid) {
+		if (setresuid(USER, USER, USER) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
+			_exit(1);
+		pid = fork();
+		if (!pid)
+			_exit(look_at(made_by_root, &who) == -EACCES ? 0 : 1);
+		_exit(waitpid(pid, &status, 0) < 0 || status ? 1 : 0);
+	}
+	waitpid(pid, &status, 0);
+	end(other);
+	return status == 0;
+}
 
 /* Process 1: each test in a process of @USER. Returns 0, or which one fails. */
 static int process_1(int made_by_root)
 {
-	struct rsk_holder who;
 	int status;
 
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
@@ -186,11 +232,11 @@ static int process_1(int made_by_root)
 	}
 	pid_t pid = fork();
 
-	/* Root made it, and root's processes cannot be read. */
 	if (!pid)
-		_exit(setresuid(USER, USER, USER) || prctl(PR_SET_DUMPABLE, 1) ||
-		      look_at(made_by_root, &who) != -EACCES);
-	return waitpid(pid, &status, 0) < 0 || status ? 102 : 0;
+		_exit(under_another_user() ? 0 : 1);
+	if (waitpid(pid, &status, 0) < 0 || status)
+		return 103;
+	return of_another_user(made_by_root) ? 0 : 102;
 }
 
 Test(holders, users)

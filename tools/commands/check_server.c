@@ -149,7 +149,7 @@ static void judge_ready(const struct end *end, int fd, uint64_t deadline_ns, str
 		no(v, RSK_REASON_OTHER_USER);
 	} else if (isolation) {
 		no(v, isolated_first(isolation));
-	} else if (end->fd >= 0 && end->fd <= 2) {
+	} else if (end->fd >= 0 && end->fd <= 2 && !end->record) {
 		no(v, RSK_REASON_STDIO);
 	} else if (end->record && !still_open(end->record->stream->reason)) {
 		no(v, end->record->stream->reason);

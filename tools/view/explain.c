@@ -21,10 +21,11 @@ static struct view view_of_reason(unsigned int reason)
  * The process has the library, but the library has no record of the stream. Either it stopped
  * tracking new sockets, because the program set up an io_uring with SQPOLL, or a seccomp filter
  * that refuses what the library needs; or it never saw the socket opened (by an io_uring, for one).
- * A Go program makes its system calls without libc. In any other program the socket came through
- * exec or from raw system calls; which of the two cannot be determined from outside.
+ * A Go program makes its system calls without libc. At 0 to 2 the program may use stdio. Otherwise
+ * the socket came through exec or from raw system calls; which of the two cannot be determined from
+ * outside.
  */
-static struct view view_unfollowed(const struct proc *p)
+static struct view view_unfollowed(const struct proc *p, int fd)
 {
 	if (p->io_uring == ANSWER_YES)
 		return view_of_reason(RSK_REASON_IO_URING);
@@ -32,10 +33,12 @@ static struct view view_unfollowed(const struct proc *p)
 		return view_of_reason(RSK_REASON_SECCOMP);
 	if (p->go)
 		return view_of_reason(RSK_REASON_RAW_CALLS);
+	if (fd >= 0 && fd <= 2)
+		return view_of_reason(RSK_REASON_STDIO);
 	return (struct view){
 		rsk_reason_token(RSK_REASON_INHERITED),
-		"got the socket through exec as a number of 0 to 2 (inetd), or with an epoll set, "
-		"or by raw system calls, which librsock.so does not see",
+		"got the socket through exec with an epoll set, or by raw system calls, which "
+		"librsock.so does not see",
 		"None; sockets that a program opens or accepts itself, through libc, are "
 		"accelerated."
 	};
@@ -56,7 +59,7 @@ struct view end_view(const struct end *end)
 	finding = proc_finding(end->proc);
 	row = finding_row(finding);
 	if (finding == FINDING_READY)
-		return view_unfollowed(end->proc);
+		return view_unfollowed(end->proc, end->fd);
 	return (struct view){ row->token, row->sentence, row->cure };
 }
 
