@@ -52,9 +52,9 @@ struct rsk_stream;
 void rsk_engine_init(const struct rsk_host *host);
 
 /*
- * Called once, after rsk_engine_init(), before the program makes calls: TCP connections above
- * number 2 that it finds become streams. A program that finds no socket makes some calls of
- * fstat(2), and no other.
+ * Called once, after rsk_engine_init(), before the program makes calls: TCP connections that it
+ * finds become streams, at 0 to 2 if it cannot use stdio there. A program that finds no socket
+ * makes some calls of fstat(2), and no other.
  */
 void rsk_fd_at_start(void);
 

@@ -3,17 +3,13 @@
  * std.c - tests services that find their connection as descriptors 0 and 1, or 0 to 2, as an inetd
  * starts them: with read() and write(), with stdio, and with both.
  */
+#include "std.h"
+
 #include "rounds.h"
 
 static char buf[256];
 
-#define ALSO_2 1u /* as descriptor 2, too */
-#define RING 2u	  /* the service's stream goes by the ring */
-
-/*
- * The server side is the inetd: it starts @argv with the connection, and closes its own copy. With
- * RING, it asks the runner about the service's stream while the service waits for words.
- */
+/* As in std.h. With RING, asks the runner about the stream while the service waits for words. */
 static void inetd(int fd, char *const *argv, unsigned int how)
 {
 	pid_t pid = fork();
@@ -286,12 +282,12 @@ CASE(late_err, 0, "the same, stderr")
 	late_case("err", ALSO_2);
 }
 
-CASE(by_function, 0, "a service that refers to puts(), and not to stdout")
+static void late_service(const char *program)
 {
 	int fd = app_open(COLD | NODELAY);
 
 	if (SRV) {
-		char *argv[] = { (char *)app_beside("app_std_puts"), NULL };
+		char *argv[] = { (char *)app_beside(program), NULL };
 
 		inetd(fd, argv, 0);
 		return;
@@ -302,7 +298,17 @@ CASE(by_function, 0, "a service that refers to puts(), and not to stdout")
 	ends(fd);
 }
 
-static void program_case(char *const *argv, unsigned int how)
+CASE(by_function, 0, "a service that refers to puts(), and not to stdout")
+{
+	late_service("app_std_puts");
+}
+
+CASE(by_variable, 0, "a service that refers to stdout, and to no function that means it")
+{
+	late_service("app_std_variable");
+}
+
+void program_case(char *const *argv, unsigned int how)
 {
 	int fd = app_open(COLD | NODELAY);
 
@@ -334,15 +340,6 @@ CASE(python, 0, "a Python service that uses sys.stdin.buffer and sys.stdout")
 
 	program_case(argv, 0);
 }
-
-#ifdef APP_HAS_COUT
-CASE(cout, 0, "a C++ service that uses cin and cout")
-{
-	char *argv[] = { (char *)app_beside("app_std_cout"), NULL };
-
-	program_case(argv, ALSO_2);
-}
-#endif
 
 static void shell_case(const char *script, int lines)
 {

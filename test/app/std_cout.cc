@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* std_cout.cc - a service that sends words of 8 bytes back by cin and cout; std.c starts it. */
+/* std_cout.cc - a service that sends words of 8 bytes back by cin and cout; std_cxx.c starts it. */
 #include <iostream>
 
 int main()

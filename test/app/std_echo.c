@@ -3,7 +3,7 @@
  * std_echo.c - a service that has its connection as descriptors 0 and 1, or 0 to 2, and uses no
  * stdio: it sends words of 8 bytes back. std.c starts it, and what else it does is its argument. It
  * must refer to nothing of libc that reads or writes stdin, stdout or stderr; with APP_STD_PUTS it
- * refers to a function that does, and to none of the variables.
+ * refers to a function that does, and to none of the variables, with APP_STD_VARIABLE vice versa.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +110,10 @@ int main(int argc, char **argv)
 		abort();
 #ifdef APP_STD_PUTS
 	puts("late");
+	fflush(NULL);
+#endif
+#ifdef APP_STD_VARIABLE
+	fputs("late\n", stdout);
 	fflush(NULL);
 #endif
 	words(in, out, 1 << 30);
