@@ -134,8 +134,9 @@ static void find_dups(struct rsk_stream *s, int fd)
 	}
 }
 
-struct rsk_stream *rsk_fd_begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
-				const struct rsk_tuple *peer)
+/* Inlined: accept() pays for it (test/guard). */
+static inline __attribute__((always_inline)) struct rsk_stream *
+begin_any(int fd, uintptr_t w, bool connecting_side, bool nonblock, const struct rsk_tuple *peer)
 {
 	struct rsk_stream *s;
 
@@ -152,11 +153,17 @@ struct rsk_stream *rsk_fd_begin(int fd, uintptr_t w, bool connecting_side, bool 
 	return s;
 }
 
+struct rsk_stream *rsk_fd_begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
+				const struct rsk_tuple *peer)
+{
+	return begin_any(fd, w, connecting_side, nonblock, peer);
+}
+
 /* A connection that the program has made at 0 to 2 is used by libc as well. */
 static void begin(int fd, uintptr_t w, bool connecting_side, bool nonblock,
 		  const struct rsk_tuple *peer)
 {
-	struct rsk_stream *s = rsk_fd_begin(fd, w, connecting_side, nonblock, peer);
+	struct rsk_stream *s = begin_any(fd, w, connecting_side, nonblock, peer);
 
 	if (__builtin_expect(s && fd <= 2, 0))
 		rsk_stream_untrack(s, RSK_REASON_STDIO);

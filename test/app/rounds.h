@@ -23,7 +23,8 @@ static inline void echo(int in, int out, int rounds)
 	LOG("echoed %d", good);
 }
 
-static inline void ask(int fd, int rounds)
+/* Logs, and returns, how many words have come back. */
+static inline int ask(int fd, int rounds)
 {
 	int good = 0;
 
@@ -35,6 +36,7 @@ static inline void ask(int fd, int rounds)
 		good += app_read_full(fd, got, 8) == 8 && !memcmp(got, word, 8);
 	}
 	LOG("good %d", good);
+	return good;
 }
 
 #endif

@@ -38,7 +38,8 @@ static void echo_service(int fd, const char *also, unsigned int how)
 
 static void ask_echo(int fd, unsigned int how)
 {
-	ask(fd, ROUNDS);
+	if (ask(fd, ROUNDS) != ROUNDS)
+		app_die("the service does not answer");
 	if (how & RING)
 		app_expect_rings(1);
 	ask(fd, ROUNDS);
