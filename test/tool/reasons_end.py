@@ -97,9 +97,12 @@ def epoll_tag(peer):
 
 
 def executed(peer):
-    """A child executes a program that inherits the socket and does not use it."""
+    """A child executes a program that inherits the socket and does not use it. With the library it
+    would have a record of its own.
+    """
     peer.set_inheritable(True)
-    KEPT.append(subprocess.Popen(["sleep", "1000"], close_fds=False))
+    KEPT.append(subprocess.Popen(["sleep", "1000"], close_fds=False,
+                                 env={**os.environ, "RSOCK_DISABLE": "1"}))
 
 
 def spliced(peer):
