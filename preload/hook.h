@@ -148,6 +148,7 @@ static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iove
 				  int flags)
 {
 	ssize_t ret = rsk_fast_path_send(fd, iov, n, flags);
+	bool kernel;
 
 	if (__builtin_expect(ret > RSK_SLOW_PATH, 1)) {
 		s->fast = true;
@@ -156,8 +157,9 @@ static inline bool rsk_scope_send(struct rsk_scope *s, int fd, const struct iove
 	}
 	if (rsk_scope_is_inside(s, fd) || (n && rsk_touch_never(iov->iov_base)))
 		return false;
-	if (rsk_op_begin(&s->op, fd, RSK_OP_SEND) == RSK_KERNEL &&
-	    !rsk_op_chunked(&s->op, iov, n, flags))
+	kernel = rsk_op_begin(&s->op, fd, RSK_OP_SEND) == RSK_KERNEL;
+	s->op.zerocopy = !!(flags & MSG_ZEROCOPY);
+	if (kernel && !rsk_op_chunked(&s->op, iov, n, flags))
 		return false;
 	ret = rsk_op_send(&s->op, iov, n, flags);
 	if (ret == -RSK_EKERNEL)
@@ -295,13 +297,24 @@ int rsk_poll_ours(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
  */
 int rsk_rights_before_send(const struct msghdr *msg);
 
+/*
+ * hook_cmsg.c: recv(), recvfrom() and recvmsg() with MSG_ERRQUEUE. rsk_errqueue_is_ours: @flags
+ * have it, and the library may have completions of @fd, or must renumber the kernel's.
+ */
+static inline bool rsk_errqueue_is_ours(int fd, int flags)
+{
+	return rsk_unlikely(flags & MSG_ERRQUEUE) && rsk_known(fd) && !rsk_fd_ours(fd);
+}
+ssize_t rsk_errqueue_recv(int fd, void *buf, size_t len, int flags);
+ssize_t rsk_errqueue_recvmsg(int fd, struct msghdr *msg, int flags);
+
 /* hook_uring.c: io_uring by syscall(), with its arguments. */
 long rsk_uring_setup(const long a[static 6]);
 long rsk_uring_enter(const long a[static 6]);
 long rsk_uring_register(const long a[static 6]);
 
 /*
- * hook_left.c: TCP_INQ. rsk_left_ask - a socket was set to TCP_INQ. rsk_left_asked - whether any
+ * hook_cmsg.c: TCP_INQ. rsk_left_ask - a socket was set to TCP_INQ. rsk_left_asked - whether any
  * socket of this process ever was. rsk_left_tell - writes the control message for @msg, with @room
  * for control messages, after the engine has filled it (bytes of a ring come with no other control
  * message). errno is kept.

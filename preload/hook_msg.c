@@ -38,6 +38,8 @@ static __attribute__((noinline)) int rsk_send_falls_back(int fd, int flags, enum
 {
 	int rc;
 
+	if (flags & MSG_ZEROCOPY)
+		rsk_fd_zerocopy_by_tcp(fd);
 	rsk_fd_fall_back(fd, why);
 	do
 		rc = rsk_fd_fall_back_tx(fd, why);
@@ -48,12 +50,10 @@ static __attribute__((noinline)) int rsk_send_falls_back(int fd, int flags, enum
 /* 1: the kernel has to send; 0: it need not; -errno. */
 static inline int rsk_send_is_real(int fd, int flags)
 {
-	if (!rsk_unlikely(flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)))
+	if (!rsk_unlikely(flags & (MSG_OOB | MSG_FASTOPEN)))
 		return 0;
 	return rsk_send_falls_back(fd, flags,
-				   flags & MSG_OOB	? RSK_REASON_OOB :
-				   flags & MSG_ZEROCOPY ? RSK_REASON_ZEROCOPY :
-							  RSK_REASON_FASTOPEN);
+				   flags & MSG_OOB ? RSK_REASON_OOB : RSK_REASON_FASTOPEN);
 }
 
 /* ---- fds in control messages ---- */
@@ -139,7 +139,8 @@ static rsk_noinline ssize_t rsk_tracked_recv(int fd, void *buf, size_t len, int 
 ssize_t rsk_hook_recv(int fd, void *buf, size_t len, int flags)
 {
 	if (!rsk_tracked(fd) || rsk_recv_is_real(flags))
-		return rsk_real.recv(fd, buf, len, flags);
+		return rsk_errqueue_is_ours(fd, flags) ? rsk_errqueue_recv(fd, buf, len, flags) :
+							 rsk_real.recv(fd, buf, len, flags);
 	return rsk_tracked_recv(fd, buf, len, flags);
 }
 
@@ -174,11 +175,23 @@ static rsk_noinline ssize_t rsk_tracked_recvfrom(int fd, void *buf, size_t len, 
 	return s.ret;
 }
 
+static rsk_noinline ssize_t rsk_errqueue_recvfrom(int fd, void *buf, size_t len, int flags,
+						  __SOCKADDR_ARG addr, socklen_t *addr_len)
+{
+	/* Of another socket, it may be an address. */
+	if (!rsk_errqueue_is_ours(fd, flags))
+		return rsk_real.recvfrom(fd, buf, len, flags, addr, addr_len);
+	return rsk_no_name(rsk_errqueue_recv(fd, buf, len, flags), addr.__sockaddr__, addr_len);
+}
+
 ssize_t rsk_hook_recvfrom(int fd, void *buf, size_t len, int flags, __SOCKADDR_ARG addr,
 			  socklen_t *addr_len)
 {
-	if (!rsk_tracked(fd) || rsk_recv_is_real(flags))
+	if (!rsk_tracked(fd) || rsk_recv_is_real(flags)) {
+		if (rsk_unlikely(flags & MSG_ERRQUEUE))
+			return rsk_errqueue_recvfrom(fd, buf, len, flags, addr, addr_len);
 		return rsk_real.recvfrom(fd, buf, len, flags, addr, addr_len);
+	}
 	return rsk_tracked_recvfrom(fd, buf, len, flags, addr, addr_len);
 }
 
@@ -221,6 +234,8 @@ ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 	ssize_t ret;
 
 	if (!rsk_tracked(fd) || !rsk_msg_valid(msg, flags) || rsk_recv_is_real(flags)) {
+		if (rsk_errqueue_is_ours(fd, flags))
+			return rsk_errqueue_recvmsg(fd, msg, flags);
 		ret = rsk_real.recvmsg(fd, msg, flags);
 		if (ret >= 0)
 			rsk_rights_after_recv(msg);
@@ -259,9 +274,9 @@ int rsk_hook_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
 	unsigned int done = 0;
 	ssize_t ret;
 
-	if (!rsk_tracked(fd) || !rsk_readable(msgs) ||
+	if (!(rsk_tracked(fd) || rsk_errqueue_is_ours(fd, flags)) || !rsk_readable(msgs) ||
 	    ((unsigned int)flags & RSK_MSG_CMSG_COMPAT) || !rsk_timespec_valid(timeout) ||
-	    rsk_recv_is_real(flags)) {
+	    (rsk_recv_is_real(flags) && !rsk_errqueue_is_ours(fd, flags))) {
 		ret = rsk_real.recvmmsg(fd, msgs, n, flags, timeout);
 		for (; (ssize_t)done < ret; done++)
 			rsk_rights_after_recv(&msgs[done].msg_hdr);

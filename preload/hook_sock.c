@@ -148,7 +148,6 @@ int rsk_hook_shutdown(int fd, int how)
 	X(SOL_TCP, TCP_ULP, false, KTLS)                                                           \
 	X(SOL_TCP, TCP_REPAIR, true, UNSUPPORTED)                                                  \
 	X(SOL_TCP, TCP_FASTOPEN_CONNECT, true, FASTOPEN)                                           \
-	X(SOL_SOCKET, SO_ZEROCOPY, true, ZEROCOPY)                                                 \
 	X(SOL_SOCKET, SO_TIMESTAMP, true, MESSAGES) /* a control message with each recvmsg */      \
 	X(SOL_SOCKET, SO_TIMESTAMPNS, true, MESSAGES)                                              \
 	X(SOL_SOCKET, SO_TIMESTAMPING, true, MESSAGES)                                             \

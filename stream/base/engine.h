@@ -284,6 +284,8 @@ struct rsk_op {
 	uint8_t nothing_here;
 	/* A chunked send: our copy of fd, which rsk_op_send() takes over; 0: none. */
 	int copy;
+	/* MSG_ZEROCOPY, of a send; set by the hook after begin. */
+	uint8_t zerocopy;
 };
 
 /*
@@ -303,6 +305,20 @@ void rsk_op_end(struct rsk_op *op, ssize_t ret);
 #define RSK_EKERNEL 4095
 ssize_t rsk_op_recv(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
 ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags);
+
+/*
+ * MSG_ZEROCOPY on a socket with SO_ZEROCOPY: the library copies, and the completion is there at
+ * once. Without the option the flag is ignored, as by the kernel.
+ *
+ * rsk_fd_completion - a recvmsg(MSG_ERRQUEUE) has found the kernel's queue empty: takes the
+ * completions that the library has, the sends @range[0] to @range[1]. False: none.
+ * rsk_fd_renumber - the kernel has told of the sends @range, by its numbers, which become those
+ * that the program knows. rsk_fd_zerocopy_by_tcp - such a send is about to be the kernel's,
+ * although the stream may be paired. Any @fd is allowed.
+ */
+bool rsk_fd_completion(int fd, uint32_t range[static 2]);
+void rsk_fd_renumber(int fd, uint32_t range[static 2]);
+void rsk_fd_zerocopy_by_tcp(int fd);
 
 /*
  * rsk_fast_path_send, rsk_fast_path_recv - the fast path, without an operation: a call on a tracked

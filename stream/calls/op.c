@@ -183,6 +183,8 @@ static __attribute__((noinline)) void end_candidate(struct rsk_op *op, ssize_t r
 	struct rsk_stream *s = op->s;
 	bool recv = op->kind == RSK_OP_RECV;
 
+	if (ret > 0 && __builtin_expect(op->zerocopy, 0) && rsk_kernel_has_zerocopy(op->fd))
+		atomic_fetch_add_explicit(&s->zerocopy.kernel, 1, memory_order_relaxed);
 	if (ret > 0 && !op->peek) {
 		atomic_fetch_add_explicit(recv ? &s->tcp_bytes.rx : &s->tcp_bytes.tx, (uint64_t)ret,
 					  memory_order_relaxed);

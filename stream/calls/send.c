@@ -250,6 +250,44 @@ static ssize_t send_loop(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
 	return send_failed(n, flags);
 }
 
+static void busy_no_more(struct rsk_zerocopy **z)
+{
+	atomic_fetch_sub(&(*z)->busy, 1);
+}
+
+/*
+ * MSG_ZEROCOPY: the bytes are copied, by either path, and the completion is there at once. Who else
+ * has the socket, or had it, may make the kernel number sends that are not known here: then all
+ * further ones are the kernel's.
+ */
+static ssize_t send_zerocopy(struct rsk_op *op, struct rsk_iovcur *cur, int flags)
+{
+	struct rsk_stream *s = op->s;
+	struct rsk_zerocopy *z = &s->zerocopy;
+	ssize_t n;
+	int rc;
+
+	if (s->fork.kin.serial || rsk_stream_plain(s, true) ||
+	    atomic_load_explicit(&z->by_tcp, memory_order_relaxed)) {
+		rsk_fd_zerocopy_by_tcp(op->fd);
+		rc = rsk_fd_fall_back(op->fd, RSK_REASON_ZEROCOPY) < 0 ?
+			     0 :
+			     rsk_fd_fall_back_tx(op->fd, RSK_REASON_ZEROCOPY);
+		return rc < 0 ? rc : -RSK_EKERNEL;
+	}
+	struct rsk_zerocopy *busy __attribute__((cleanup(busy_no_more))) = z;
+
+	atomic_fetch_add(&z->busy, 1);
+	n = send_loop(op, cur, flags);
+	if (n > 0) {
+		rsk_sigdefer_enter();
+		rsk_zerocopy_done(z);
+		rsk_recovery_stir(s); /* threads of ours that wait for it */
+		rsk_sigdefer_exit();
+	}
+	return n;
+}
+
 ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int flags)
 {
 	struct rsk_iovcur cur;
@@ -262,8 +300,8 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 		if (op->counted)
 			return n;
 	}
-	if (flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)) {
-		enum rsk_reason why = flags & MSG_OOB ? RSK_REASON_OOB : RSK_REASON_ZEROCOPY;
+	if (flags & (MSG_OOB | MSG_FASTOPEN)) {
+		enum rsk_reason why = flags & MSG_OOB ? RSK_REASON_OOB : RSK_REASON_FASTOPEN;
 		int rc = rsk_fd_fall_back(op->fd, why) < 0 ? 0 : rsk_fd_fall_back_tx(op->fd, why);
 
 		return rc < 0 ? rc : -RSK_EKERNEL;
@@ -274,6 +312,8 @@ ssize_t rsk_op_send(struct rsk_op *op, const struct iovec *iov, int iovcnt, int 
 		return atomic_load_explicit(&op->s->wr_shut, memory_order_relaxed) ?
 			       send_failed(after_shutdown(op->fd), flags) :
 			       -RSK_EKERNEL;
+	if (__builtin_expect(flags & MSG_ZEROCOPY, 0) && rsk_kernel_has_zerocopy(op->fd))
+		return send_zerocopy(op, &cur, flags);
 	return send_loop(op, &cur, flags);
 }
 

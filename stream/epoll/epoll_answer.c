@@ -202,6 +202,10 @@ static bool is_news(struct rsk_reg *r, uint32_t events)
 	r->fresh = false;
 	if (ends) {
 		atomic_store(&r->stream->tcp_news, 1);
+		/* Completions of MSG_ZEROCOPY are read, and followed by others. */
+		if ((ends & EPOLLERR) && !(ends & EPOLLHUP) &&
+		    rsk_zerocopy_used(&r->stream->zerocopy))
+			return true;
 		return ends & ~r->told_ends;
 	}
 	rsk_lock(&r->stream->tx_lock);

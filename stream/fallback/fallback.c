@@ -307,6 +307,9 @@ static int fall_back_or_later(struct rsk_stream *s, int fd, enum rsk_reason why,
 		else if (rc == 0 && takes_relay(s, fd, why, &l))
 			rc = rsk_stream_relay_error(s, fd);
 		rsk_arena_free(l.stage);
+		/* The kernel would not show what the program has yet to read of these. */
+		if (rc == 0 && !l.kernel && rsk_zerocopy_pending(&s->zerocopy))
+			rc = -EBUSY;
 		if (rc < 0) {
 			rsk_log(RSK_LOG_INFO, "fd %d: leaves when it is drained", fd);
 			rsk_stats_set_reason(s->rec, why);
@@ -331,7 +334,8 @@ void rsk_stream_fall_back_late(struct rsk_stream *s, int fd)
 	rsk_lock(&s->rx_lock);
 	/* A stream that never tried to leave does so now. */
 	ready = !s->tx.gave_up || !s->rx.gave_up ||
-		(rsk_tx_arrived(&s->tx) && rsk_rx_drained(&s->rx) && !rsk_over_unread(s));
+		(rsk_tx_arrived(&s->tx) && rsk_rx_drained(&s->rx) && !rsk_over_unread(s) &&
+		 !rsk_zerocopy_pending(&s->zerocopy));
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	why = ready ? atomic_exchange_explicit(&s->fallback_due, 0, memory_order_relaxed) : 0;

@@ -345,7 +345,8 @@ void rsk_stream_inherit(struct rsk_stream *s, bool asleep)
 		rsk_log(RSK_LOG_ERROR,
 			"fd %d: bytes under way stay with the parent, ECONNRESET here",
 			atomic_load(&s->fd));
-	if (rsk_over_is(s) || torn || asleep || rsk_stream_failed(s) || rsk_epoll_tells(s)) {
+	if (rsk_over_is(s) || torn || asleep || rsk_stream_failed(s) || rsk_epoll_tells(s) ||
+	    rsk_zerocopy_unread(&s->zerocopy)) {
 		if (attach_hollow(s)) {
 			if (torn)
 				atomic_store(&s->failed, true);

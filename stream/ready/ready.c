@@ -128,7 +128,8 @@ static bool poll_fast_path(struct rsk_stream *s, short events, short *revents)
 	if (atomic_load_explicit(&s->tcp_news, memory_order_relaxed) ||
 	    atomic_load_explicit(&s->rcvlowat, memory_order_relaxed) > 1 ||
 	    atomic_load_explicit(&s->rd_shut, memory_order_relaxed) ||
-	    atomic_load_explicit(&s->wr_shut, memory_order_relaxed) || rsk_stream_failed(s))
+	    atomic_load_explicit(&s->wr_shut, memory_order_relaxed) || rsk_stream_failed(s) ||
+	    rsk_zerocopy_unread(&s->zerocopy))
 		return false;
 	rsk_lock(&s->rx_lock);
 	fast = rsk_rx_on_fast_path(&s->rx) && !s->rx.tcp.eof && !s->rx.tcp.err;
@@ -309,6 +310,9 @@ short rsk_stream_poll(struct rsk_stream *s, int fd, short events, int kernel)
 	if (kernel & POLLRDHUP)
 		r |= (short)(events & IN_EVENTS);
 	r |= (short)(kernel & events & (POLLRDHUP | POLLPRI));
+	/* As the kernel for an entry of its error queue: whether it was asked for or not. */
+	if (rsk_zerocopy_unread(&s->zerocopy))
+		r |= POLLERR;
 	return r;
 }
 

@@ -464,3 +464,8 @@ bool rsk_kernel_nonblock(int fd)
 
 	return flags >= 0 && (flags & O_NONBLOCK);
 }
+
+bool rsk_kernel_has_zerocopy(int fd)
+{
+	return option_is(fd, SO_ZEROCOPY, 1);
+}

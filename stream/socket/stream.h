@@ -90,6 +90,7 @@ enum rsk_reason rsk_kernel_refuses(int fd);
 /* The same, and those that a hook would have seen, had the program set them itself. */
 bool rsk_kernel_unfit(int fd);
 bool rsk_kernel_nonblock(int fd);
+bool rsk_kernel_has_zerocopy(int fd); /* SO_ZEROCOPY, without which MSG_ZEROCOPY is ignored */
 /* True: the next recv would return an error, and no bytes. The error stays pending. */
 bool rsk_kernel_error_next(int fd);
 

@@ -29,6 +29,7 @@
 #include "stats.h"
 #include "syn.h"
 #include "tx.h"
+#include "zerocopy.h"
 
 enum rsk_phase {
 	RSK_PHASE_FREE,
@@ -139,6 +140,7 @@ struct rsk_stream {
 	 * call return.
 	 */
 	_Atomic(uint32_t) short_sends;
+	struct rsk_zerocopy zerocopy; /* the line of short_sends: every poll reads it */
 	/* Other processes may hold the socket since a fork. */
 	struct {
 		struct rsk_shared kin; /* kin.h */
@@ -172,15 +174,6 @@ struct rsk_stream {
 		unsigned int resets;
 		struct linger own; /* the program's value meanwhile */
 	} linger;
-	/* The other end; written before the stream is paired. */
-	struct {
-		int pid;	 /* in the child of a fork: the peer of the parent's link */
-		int fd;		 /* its number in its process when that was proven */
-		uint64_t cookie; /* SO_COOKIE */
-	} peer;
-	/* SO_COOKIE of this end; 0: not asked yet. Written before the stream is paired. */
-	uint64_t cookie;
-
 	/*
 	 * Threads inside plain kernel waits on this socket, entered before the stream was paired.
 	 * While there is one in receive, the receiver does not answer WATCHING; while there is one
@@ -305,6 +298,14 @@ struct rsk_stream {
 	/* The pairing lock. */
 	struct rsk_qos qos; /* as rsockd has told */
 	int qos_priority;   /* SO_PRIORITY as it has left it; another value is the program's */
+	/* The other end; written before the stream is paired. */
+	struct {
+		int pid;	 /* in the child of a fork: the peer of the parent's link */
+		int fd;		 /* its number in its process when that was proven */
+		uint64_t cookie; /* SO_COOKIE */
+	} peer;
+	/* SO_COOKIE of this end; 0: not asked yet. Written before the stream is paired. */
+	uint64_t cookie;
 	/* The first segment: syn.h. Fields that do not say otherwise: the pairing lock. */
 	struct {
 		/*
@@ -349,6 +350,7 @@ struct rsk_stream {
  * lock with what comes after it; the states of both machines, each in one line.
  */
 static_assert(offsetof(struct rsk_stream, short_sends) == 68, "read at every call");
+static_assert(offsetof(struct rsk_stream, zerocopy.ours) / 64 == 1, "the same line");
 static_assert(offsetof(struct rsk_stream, rec) / 64 == offsetof(struct rsk_stream, sid) / 64,
 	      "one line");
 static_assert(offsetof(struct rsk_stream, rx_lock) % 64 == 0 &&

@@ -265,6 +265,9 @@ void rsk_syn_take_late(struct rsk_stream *s, int fd)
 {
 	uint8_t packet[1], late = RSK_SYN_LATE;
 
+	/* The program's completions are in the queue, too, or may be. */
+	if (is_option(fd, SOL_SOCKET, SO_ZEROCOPY, 1, 1))
+		return;
 	if (take(fd, packet, sizeof(packet)))
 		atomic_compare_exchange_strong(&s->syn.asked, &late, RSK_SYN_ASKED);
 }

@@ -43,6 +43,26 @@ static void told_what_is_left(bool late)
 	app_close(fd);
 }
 
+CASE(inq_nowhere, DIRECT,
+     "TCP_INQ: a buffer for control messages that is NULL, and its size is not 0")
+{
+	int fd = app_open(WARM), on = 1;
+	struct iovec iov = { buf, 4 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_controllen = 64 };
+
+	if (SRV)
+		R(setsockopt(fd, IPPROTO_TCP, TCP_INQ, &on, sizeof(on)));
+	if (CLI) {
+		SAY(fd, "text");
+	} else {
+		app_await_inq(fd, 4);
+		R(recvmsg(fd, &msg, 0));
+		LOG("control %zu, flags %#x", msg.msg_controllen, msg.msg_flags);
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(inq, DIRECT, "TCP_INQ: recvmsg tells what is left")
 {
 	told_what_is_left(false);

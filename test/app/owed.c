@@ -237,11 +237,6 @@ static ssize_t send_marked(int fd, char *text, size_t len)
 	return sendmsg(fd, &msg, 0);
 }
 
-static ssize_t send_zerocopy(int fd, char *text, size_t len)
-{
-	return send(fd, text, len, MSG_ZEROCOPY);
-}
-
 /* Calls that the hooks do not carry: what the kernel is given comes behind the repeated bytes. */
 static void go_on(ssize_t (*give)(int fd, char *text, size_t len), bool relay)
 {
@@ -263,11 +258,6 @@ static void go_on(ssize_t (*give)(int fd, char *text, size_t len), bool relay)
 CASE(marked, DIRECT, "sendmsg() with a control message")
 {
 	go_on(send_marked, false);
-}
-
-CASE(zerocopy, DIRECT, "send(MSG_ZEROCOPY)")
-{
-	go_on(send_zerocopy, false);
 }
 
 static ssize_t send_plain(int fd, char *text, size_t len)

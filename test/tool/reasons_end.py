@@ -15,8 +15,8 @@ import subprocess
 import sys
 import threading
 
-SO_TIMESTAMP, SO_ZEROCOPY = 29, 60
-TCP_REPAIR, TCP_FASTOPEN_CONNECT, TCP_ULP = 19, 30, 31
+SO_TIMESTAMP = 29
+TCP_REPAIR, TCP_FASTOPEN_CONNECT, TCP_ULP, TCP_ZEROCOPY_RECEIVE = 19, 30, 31, 35
 ROUNDS_FEW = 3
 KEPT, COMMON = [], []
 LIBC = ctypes.CDLL(None)
@@ -159,7 +159,7 @@ MODES = {
     "shared-holder": shared,
     "stdio": lambda peer: KEPT.append(os.fdopen(os.dup(peer.fileno()), "rb"))
     or os.dup2(peer.fileno(), 0),
-    "zerocopy": lambda peer: peer.setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1),
+    "zerocopy": lambda peer: peer.getsockopt(socket.IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, 40),
 }
 
 

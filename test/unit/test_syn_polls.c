@@ -116,6 +116,34 @@ Test(syn_polls, a_poll_goes_on_when_a_segment_is_shown_again)
 	rsk_stream_unpin(s);
 }
 
+/* A completion of MSG_ZEROCOPY is the program's, whatever else the queue may show. */
+Test(syn_polls, a_completion_is_not_taken)
+{
+	struct pollfd p = { .events = 0 };
+	int listener, fd, on = 1;
+	struct rsk_stream *s;
+	char byte;
+
+	rsk_engine_init(&plain_host);
+	listener = listener_of(AF_INET);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	rsk_fd_socket(fd, true, false);
+	cr_assert_eq(connect(fd, &at.any, sizeof(at)), 0);
+	rsk_fd_connected(fd, &at.any, sizeof(at));
+	s = rsk_stream_of(fd);
+	cr_assert_not_null(s);
+	atomic_store(&s->syn.shown, true);
+	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof(on)), 0);
+	cr_assert_eq(send(fd, "mine", 4, MSG_ZEROCOPY), 4);
+	p.fd = fd;
+	cr_assert_eq(poll(&p, 1, 5000), 1);
+	cr_assert_eq(p.revents, POLLERR);
+	cr_assert_eq(rsk_stream_poll_unpaired(s, fd, 0, POLLERR), POLLERR);
+	cr_assert_eq(recv(fd, &byte, 1, MSG_ERRQUEUE), 0, "the completion is there");
+	close(listener);
+	rsk_stream_unpin(s);
+}
+
 /* An error of another file whose registration has the same data is reported, at last. */
 Test(syn_polls, an_error_of_what_has_the_same_data)
 {
