@@ -376,14 +376,40 @@ ssize_t rsk_hook_sendto(int fd, const void *buf, size_t len, int flags, __CONST_
 				 rsk_counted(rsk_real.sendto(fd, buf, len, flags, addr, addr_len));
 }
 
+/* Longer control messages go to the kernel, which may find them too long (optmem_max). */
+#define RSK_CONTROL_MOST 1024
+
+/*
+ * True: @msg's control messages are the kernel's: kTLS record types, transmit times, marks, which
+ * it obeys or refuses. TCP ignores those of other levels than SOL_SOCKET (sock_cmsg_send()), IP_TOS
+ * and IP_PKTINFO among them, but checks the lengths of all, as CMSG_OK() and __cmsg_nxthdr() do.
+ */
+static rsk_noinline bool rsk_control_counts(const struct msghdr *msg)
+{
+	size_t at = 0, left = msg->msg_controllen;
+	struct cmsghdr c;
+
+	if (left > RSK_CONTROL_MOST || !rsk_reads(msg->msg_control, left))
+		return true;
+	while (left - at >= sizeof(c)) {
+		memcpy(&c, (char *)msg->msg_control + at, sizeof(c));
+		if (c.cmsg_level == SOL_SOCKET || c.cmsg_level == SOL_TLS ||
+		    c.cmsg_len < sizeof(c) || c.cmsg_len > left - at)
+			return true;
+		at += CMSG_ALIGN(c.cmsg_len);
+		if (at > left)
+			break;
+	}
+	return false;
+}
+
 static rsk_noinline ssize_t rsk_tracked_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	int real = 1;
 
 	if (rsk_msg_valid(msg, flags) && rsk_name_valid(msg->msg_name, msg->msg_namelen)) {
 		real = rsk_send_is_real(fd, flags);
-		/* kTLS record types, transmit times, marks: the kernel obeys or refuses them. */
-		if (!real && msg->msg_controllen)
+		if (!real && msg->msg_controllen && rsk_control_counts(msg))
 			real = rsk_send_falls_back(fd, flags, RSK_REASON_MESSAGES);
 	}
 	if (real)

@@ -312,3 +312,68 @@ CASE(inq_cancelled, DIRECT,
 	app_sync();
 	app_close(the_fd);
 }
+
+/* Sends @text with one control message of @len bytes. */
+static void send_with(int fd, int level, int type, size_t len)
+{
+	char control[CMSG_SPACE(64)] __attribute__((aligned(8))) = { 0 };
+	struct iovec iov = IOV("text");
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = CMSG_SPACE(sizeof(int)) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	*c = (struct cmsghdr){ .cmsg_level = level, .cmsg_type = type, .cmsg_len = len };
+	R(sendmsg(fd, &msg, 0));
+}
+
+CASE(ignored, DIRECT, "control messages of levels that TCP ignores: the stream stays where it is")
+{
+	int fd = app_open(WARM);
+
+	if (CLI) {
+		send_with(fd, IPPROTO_IP, IP_TOS, CMSG_LEN(sizeof(int)));
+		send_with(fd, IPPROTO_IP, IP_TTL, CMSG_LEN(sizeof(int)));
+		send_with(fd, IPPROTO_IPV6, IPV6_TCLASS, CMSG_LEN(sizeof(int)));
+		send_with(fd, IPPROTO_TCP, 7, CMSG_LEN(0));
+	}
+	if (SRV)
+		app_hear(fd, 16);
+	app_sync();
+	app_expect_rings(1);
+	app_close(fd);
+}
+
+/* The first one is right, and ignored. */
+static void second_is_wrong(int fd)
+{
+	struct cmsghdr c[2] = { { .cmsg_level = IPPROTO_IP, .cmsg_len = sizeof(c[0]) },
+				{ .cmsg_level = IPPROTO_IP, .cmsg_len = 99 } };
+	struct iovec iov = IOV("text");
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = c, .msg_controllen = sizeof(c)
+	};
+
+	R(sendmsg(fd, &msg, 0));
+	/* Too short for a second one. */
+	msg.msg_controllen = sizeof(c[0]) + 8;
+	R(sendmsg(fd, &msg, 0));
+}
+
+CASE(malformed, DIRECT, "lengths that no control message has: EINVAL, of any level")
+{
+	int fd = app_open(WARM);
+
+	if (CLI) {
+		send_with(fd, IPPROTO_IP, IP_TOS, 3);
+		send_with(fd, IPPROTO_IP, IP_TOS, 400);
+		send_with(fd, IPPROTO_IP, IP_TOS, CMSG_SPACE(sizeof(int)) + 1);
+		second_is_wrong(fd);
+		SAY(fd, "end");
+	} else {
+		app_hear(fd, 7);
+	}
+	app_sync();
+	app_close(fd);
+}

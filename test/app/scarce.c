@@ -150,13 +150,15 @@ static int64_t cpu_ms(void)
 	return (int64_t)(rsk_time_ns(CLOCK_THREAD_CPUTIME_ID) / 1000000);
 }
 
-/* With a control message, of no kind that TCP takes, the kernel has to send. */
+/* With a control message for the socket, which asks for nothing here, the kernel has to send. */
 static ssize_t send_by_tcp(int fd, const char *text, size_t len)
 {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_RAW } };
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SO_TIMESTAMPING } };
 	struct iovec iov = { (void *)(uintptr_t)text, len };
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,

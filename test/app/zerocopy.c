@@ -43,8 +43,8 @@ static void completions(unsigned int how)
 		LOG("SO_ERROR %d", err);
 		read_all(fd, 2);
 		nothing(fd);
-		say(fd, MSG_ZEROCOPY | MSG_MORE);
 		say(fd, MSG_ZEROCOPY | MSG_DONTWAIT);
+		say(fd, MSG_ZEROCOPY | MSG_MORE);
 		set_zerocopy(fd, !ON);
 		say(fd, MSG_ZEROCOPY);
 	} else {
@@ -129,6 +129,7 @@ static void falls_back(bool unread)
 	if (CLI) {
 		set_zerocopy(fd, ON);
 		say(fd, MSG_ZEROCOPY);
+		read_all(fd, 0); /* what the kernel has would show of itself */
 	} else {
 		hear(fd, 1);
 	}
@@ -138,6 +139,7 @@ static void falls_back(bool unread)
 		say(fd, MSG_ZEROCOPY);
 		if (!unread)
 			read_all(fd, 2);
+		app_sync();
 		R(send(fd, "x", 1, MSG_OOB));
 		if (unread) {
 			app_await_poll(fd, 0, 10000);
@@ -151,6 +153,7 @@ static void falls_back(bool unread)
 		nothing(fd);
 	} else {
 		hear(fd, 2);
+		app_sync();
 		hear(fd, 3);
 	}
 	app_sync();
@@ -194,11 +197,12 @@ static void cut(unsigned int how)
 {
 	static const size_t rooms[] = { SIZE_MAX, 0, 10, 16, 20, 40, 48, 50, 60, 64, 128 };
 	int fd = app_open(how);
+	bool sends = how & MAPPED ? SRV : CLI; /* of which the address is mapped */
 
-	if (CLI)
+	if (sends)
 		set_zerocopy(fd, ON);
 	for (size_t i = 0; i < sizeof(rooms) / sizeof(*rooms); i++)
-		if (CLI) {
+		if (sends) {
 			say(fd, MSG_ZEROCOPY);
 			cut_off(fd, rooms[i]);
 		} else {

@@ -131,6 +131,59 @@ Test(zerocopy, adjacent_completions_are_one_entry)
 	cr_assert_not(reads(range));
 }
 
+/* What the kernel owes at the promotion may come behind what was read of the library's. */
+Test(zerocopy, what_was_read_is_not_told_again)
+{
+	uint32_t range[2];
+
+	begin(0);
+	kernel_sends(true);
+	library_sends();
+	library_sends();
+	cr_assert(rsk_zerocopy_take(&z, range));
+	cr_assert(range[0] == 1 && range[1] == 2);
+	library_sends();
+	cr_assert(reads(range));
+	cr_assert(range[0] == 0 && range[1] == 0, "%u-%u", range[0], range[1]);
+	cr_assert(reads(range));
+	cr_assert(range[0] == 3 && range[1] == 3, "%u-%u", range[0], range[1]);
+	cr_assert_not(reads(range));
+}
+
+/* The same behind a fallback: the kernel's entry has what it sent before and after. */
+Test(zerocopy, an_entry_around_what_was_read)
+{
+	uint32_t range[2];
+
+	begin(0);
+	kernel_sends(true);
+	library_sends();
+	cr_assert(rsk_zerocopy_take(&z, range));
+	library_sends();
+	kernel_sends(false);
+	cr_assert(reads(range));
+	cr_assert(range[0] == 0 && range[1] == 0, "%u-%u", range[0], range[1]);
+	cr_assert(reads(range));
+	cr_assert(range[0] == 2 && range[1] == 3, "%u-%u", range[0], range[1]);
+	cr_assert_not(reads(range));
+}
+
+/* Another process has read the kernel's entry that followed. */
+Test(zerocopy, an_entry_that_does_not_follow)
+{
+	uint32_t range[2];
+
+	begin(0);
+	library_sends();
+	kernel_sends(false);
+	kernel.n = 0;
+	kernel_sends(false);
+	cr_assert(reads(range));
+	cr_assert(range[0] == 0 && range[1] == 0, "%u-%u", range[0], range[1]);
+	cr_assert(reads(range));
+	cr_assert(range[0] == 2 && range[1] == 2, "%u-%u", range[0], range[1]);
+}
+
 Test(zerocopy, a_call_under_way_keeps_the_stream)
 {
 	begin(0);
