@@ -302,3 +302,52 @@ CASE(stampings_of_listener, 0, "the same, by SO_TIMESTAMPING of software")
 {
 	stamped(SO_TIMESTAMPING, 1 << 3 | 1 << 4); /* SOF_TIMESTAMPING_RX_SOFTWARE, _SOFTWARE */
 }
+
+/* How old the stamp is with which @msg came, in ms; -1: it has none. */
+static int64_t age_ms(struct msghdr *msg)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	struct timespec at, now;
+
+	if (!c || c->cmsg_type != SO_TIMESTAMPNS)
+		return -1;
+	memcpy(&at, CMSG_DATA(c), sizeof(at));
+	MUST(clock_gettime(CLOCK_REALTIME, &now));
+	return (now.tv_sec - at.tv_sec) * 1000 + (now.tv_nsec - at.tv_nsec) / 1000000;
+}
+
+CASE(stamp_of_arrival, DIRECT,
+     "SO_TIMESTAMPNS on a stream that is direct: the time of arrival, not of the read")
+{
+	char text[8], control[256] __attribute__((aligned(8)));
+	struct iovec iov = { text, sizeof(text) };
+	int fd = app_open(WARM), stamps = -1, on = 1;
+
+	if (SRV) {
+		stamps = stamping();
+		R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)));
+	}
+	app_sync();
+	for (int i = 0; i < 2; i++) {
+		struct msghdr msg = { .msg_iov = &iov,
+				      .msg_iovlen = 1,
+				      .msg_control = control,
+				      .msg_controllen = sizeof(control) };
+		int64_t age;
+
+		if (CLI)
+			SAY(fd, "message");
+		app_sync();
+		if (SRV) {
+			app_await_inq(fd, 7);
+			app_pause_ms(300);
+			R(recvmsg(fd, &msg, 0));
+			age = age_ms(&msg);
+			LOG("of arrival %d", age >= 250 && age < 10000);
+		}
+		app_sync();
+	}
+	if (SRV)
+		MUST(close(stamps));
+	app_close(fd);
+}
