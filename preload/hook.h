@@ -314,14 +314,14 @@ long rsk_uring_enter(const long a[static 6]);
 long rsk_uring_register(const long a[static 6]);
 
 /*
- * hook_cmsg.c: TCP_INQ. rsk_left_ask - a socket was set to TCP_INQ. rsk_left_asked - whether any
- * socket of this process ever was. rsk_left_tell - writes the control message for @msg, with @room
- * for control messages, after the engine has filled it (bytes of a ring come with no other control
- * message). errno is kept.
+ * hook_cmsg.c: TCP_INQ, timestamps. rsk_cmsg_ask - a socket was set to one of them.
+ * rsk_cmsg_asked - whether any socket of this process ever was. rsk_cmsg_tell - writes the control
+ * messages for @msg, with @room for them, after the engine has filled it with @got bytes (bytes of
+ * a ring come with no others). errno is kept.
  */
-void rsk_left_ask(void);
-bool rsk_left_asked(void);
-void rsk_left_tell(int fd, struct msghdr *msg, size_t room);
+void rsk_cmsg_ask(void);
+bool rsk_cmsg_asked(void);
+void rsk_cmsg_tell(int fd, struct msghdr *msg, size_t room, ssize_t got, int flags);
 
 /*
  * hook_misc.c: stops promotion, and makes all streams fall back. 0; -EAGAIN: the call must not be

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hook_cmsg.c - control messages that recvmsg() gets from the library: TCP_INQ, the number of
- * bytes left; and with MSG_ERRQUEUE, behind the kernel's queue, the completions of MSG_ZEROCOPY
- * sends that the library made. hook_msg.c and hook_sock.c call it.
+ * hook_cmsg.c - control messages that recvmsg() gets from the library: timestamps; TCP_INQ, the
+ * number of bytes left; and with MSG_ERRQUEUE, behind the kernel's queue, the completions of
+ * MSG_ZEROCOPY sends that the library made. hook_msg.c and hook_sock.c call it.
  */
 #include <linux/sockios.h>
 #include <netinet/in.h>
@@ -49,17 +49,17 @@ static void rsk_put_cmsg(struct msghdr *msg, size_t room, int level, int type, c
 /* ---- TCP_INQ ---- */
 
 /*
- * Some socket of this process was set to TCP_INQ. Set by any thread, never cleared; read relaxed at
- * each call.
+ * Some socket of this process was set to TCP_INQ, or to a timestamp. Set by any thread, never
+ * cleared; read relaxed at each call.
  */
 static _Atomic(bool) rsk_asked;
 
-void rsk_left_ask(void)
+void rsk_cmsg_ask(void)
 {
 	atomic_store_explicit(&rsk_asked, true, memory_order_relaxed);
 }
 
-bool rsk_left_asked(void)
+bool rsk_cmsg_asked(void)
 {
 	return atomic_load_explicit(&rsk_asked, memory_order_relaxed);
 }
@@ -83,12 +83,41 @@ static bool rsk_is_left(int fd, int *left)
 	return true;
 }
 
+/* ---- timestamps ---- */
+
+/* As tcp_recv_timestamp(). */
+static void rsk_put_stamp(int fd, struct msghdr *msg, size_t room, int flags)
+{
+	struct timespec at[3] = { 0 }; /* struct scm_timestamping; also a timespec, a timeval */
+	uint64_t ns = 0;
+	int type = rsk_fd_stamp(fd, flags & MSG_PEEK, &ns);
+
+	at->tv_sec = (time_t)(ns / 1000000000u);
+	at->tv_nsec = (long)(ns % 1000000000u);
+	switch (type) {
+	case 0:
+		break;
+	case SO_TIMESTAMP:
+	case SO_TIMESTAMP_NEW:
+		at->tv_nsec /= 1000;
+		__attribute__((fallthrough));
+	case SO_TIMESTAMPNS:
+	case SO_TIMESTAMPNS_NEW:
+		rsk_put_cmsg(msg, room, SOL_SOCKET, type, at, sizeof(*at));
+		break;
+	default:
+		rsk_put_cmsg(msg, room, SOL_SOCKET, type, at, sizeof(at));
+	}
+}
+
 /* The bytes are consumed by now: a thread that is cancelled in here would lose them. */
-void rsk_left_tell(int fd, struct msghdr *msg, size_t room)
+void rsk_cmsg_tell(int fd, struct msghdr *msg, size_t room, ssize_t got, int flags)
 {
 	int left, saved = errno, state = PTHREAD_CANCEL_ENABLE;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (got > 0)
+		rsk_put_stamp(fd, msg, room, flags);
 	if (rsk_is_left(fd, &left))
 		rsk_put_cmsg(msg, room, SOL_TCP, TCP_CM_INQ, &left, sizeof(left));
 	pthread_setcancelstate(state, NULL);

@@ -256,8 +256,8 @@ ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 	 * A socket accepted from another program's listener may have TCP_INQ set without a call
 	 * here.
 	 */
-	if (rsk_unlikely(room || rsk_left_asked()))
-		rsk_left_tell(fd, msg, room);
+	if (rsk_unlikely(room || rsk_cmsg_asked()))
+		rsk_cmsg_tell(fd, msg, room, ret, flags);
 	return ret;
 }
 

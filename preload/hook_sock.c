@@ -148,12 +148,6 @@ int rsk_hook_shutdown(int fd, int how)
 	X(SOL_TCP, TCP_ULP, false, KTLS)                                                           \
 	X(SOL_TCP, TCP_REPAIR, true, UNSUPPORTED)                                                  \
 	X(SOL_TCP, TCP_FASTOPEN_CONNECT, true, FASTOPEN)                                           \
-	X(SOL_SOCKET, SO_TIMESTAMP, true, MESSAGES) /* a control message with each recvmsg */      \
-	X(SOL_SOCKET, SO_TIMESTAMPNS, true, MESSAGES)                                              \
-	X(SOL_SOCKET, SO_TIMESTAMPING, true, MESSAGES)                                             \
-	X(SOL_SOCKET, SO_TIMESTAMP_NEW, true, MESSAGES)                                            \
-	X(SOL_SOCKET, SO_TIMESTAMPNS_NEW, true, MESSAGES)                                          \
-	X(SOL_SOCKET, SO_TIMESTAMPING_NEW, true, MESSAGES)                                         \
 	X(SOL_SOCKET, SO_PEEK_OFF, false, UNSUPPORTED)
 
 #define RSK_OPT(level, name) ((uint64_t)(uint32_t)(level) << 32 | (uint32_t)(name))
@@ -164,6 +158,13 @@ static int rsk_opt_falls_back(int fd, bool when, enum rsk_reason why, const void
 	if (when && len >= sizeof(int) && rsk_readable((const int *)val) && *(const int *)val == 0)
 		return 0;
 	return rsk_fd_refuse(fd, why);
+}
+
+static bool rsk_is_stamp(int name)
+{
+	return name == SO_TIMESTAMP || name == SO_TIMESTAMPNS || name == SO_TIMESTAMPING ||
+	       name == SO_TIMESTAMP_NEW || name == SO_TIMESTAMPNS_NEW ||
+	       name == SO_TIMESTAMPING_NEW;
 }
 
 /* Sets an option of the table, or one whose value is recorded once it is set. */
@@ -188,7 +189,11 @@ static rsk_noinline int rsk_known_setsockopt(int fd, int level, int name, const 
 	if (ret == 0 && level == SOL_TCP && name == TCP_SAVE_SYN)
 		rsk_syn_is_the_programs();
 	if (ret == 0 && level == SOL_TCP && name == TCP_INQ && *(const int *)val)
-		rsk_left_ask();
+		rsk_cmsg_ask();
+	if (ret == 0 && level == SOL_SOCKET && rsk_is_stamp(name)) {
+		rsk_cmsg_ask();
+		rsk_fd_stamps_set(fd);
+	}
 	if (ret == 0 && level == SOL_SOCKET && name == SO_RCVLOWAT && rsk_known(fd))
 		rsk_fd_set_rcvlowat(fd, *(const int *)val);
 	if (ret == 0 && level == SOL_SOCKET && rsk_known(fd)) {
@@ -212,6 +217,12 @@ int rsk_hook_setsockopt(int fd, int level, int name, const void *val, socklen_t 
 		RSK_OPT_FALLS_BACK(X)
 	case RSK_OPT(SOL_TCP, TCP_INQ):
 	case RSK_OPT(SOL_TCP, TCP_SAVE_SYN):
+	case RSK_OPT(SOL_SOCKET, SO_TIMESTAMP):
+	case RSK_OPT(SOL_SOCKET, SO_TIMESTAMPNS):
+	case RSK_OPT(SOL_SOCKET, SO_TIMESTAMPING):
+	case RSK_OPT(SOL_SOCKET, SO_TIMESTAMP_NEW):
+	case RSK_OPT(SOL_SOCKET, SO_TIMESTAMPNS_NEW):
+	case RSK_OPT(SOL_SOCKET, SO_TIMESTAMPING_NEW):
 	case RSK_OPT(SOL_SOCKET, SO_LINGER):
 	case RSK_OPT(SOL_SOCKET, SO_RCVLOWAT):
 	case RSK_OPT(SOL_SOCKET, SO_RCVTIMEO):

@@ -45,6 +45,8 @@ enum rsk_slot_kind {
 };
 /* With DATA: the last slot of its lap. Without payload: and the next laps are narrower. */
 #define RSK_SLOT_LAST 0x8000u
+/* With DATA, where a put has landed when it returns: has the time of its put (rsk_slot_stamp()). */
+#define RSK_SLOT_STAMPED 0x4000u
 
 struct rsk_slot_head {
 	uint64_t index;
@@ -73,7 +75,22 @@ static inline uint32_t rsk_slot_cells(uint32_t len)
 /* @kind: of a slot's head. */
 static inline bool rsk_slot_is_data(uint16_t kind)
 {
-	return (kind & ~RSK_SLOT_LAST) == RSK_SLOT_DATA;
+	return (kind & ~(RSK_SLOT_LAST | RSK_SLOT_STAMPED)) == RSK_SLOT_DATA;
+}
+
+/*
+ * The offset of the time of its put, 8 bytes in nanoseconds of CLOCK_REALTIME, in a slot of @len
+ * bytes: behind the frame where the payload begins at the second cell, else at the end of the last
+ * cell. 0: there is no room. The hash does not cover it: a peer may as well claim any time.
+ */
+#define RSK_SLOT_STAMP_BYTES 8u
+static inline uint32_t rsk_slot_stamp_off(uint32_t len)
+{
+	uint32_t end = rsk_slot_cells(len) * RSK_CELL_BYTES - RSK_SLOT_STAMP_BYTES;
+
+	if (len > RSK_SLOT_SHORT_BYTES)
+		return RSK_SLOT_FRAME_BYTES;
+	return rsk_slot_bytes(len) <= end ? end : 0;
 }
 
 /* Is it a slot of no bytes, which only ends its lap? */
@@ -154,9 +171,11 @@ struct rsk_control_word {
 	 * of the newest request that was answered: the slot is put again, or cannot be.
 	 */
 	uint32_t repair;
-	uint32_t zero;
+	uint32_t flags; /* RX: RSK_RX_WORD_*; TX: 0 */
 	uint64_t hash;
 };
+/* In each word from here on: the receiver wants the time of each put (RSK_SLOT_STAMPED). */
+#define RSK_RX_WORD_STAMPS 1u
 _Static_assert(sizeof(struct rsk_control_word) == 40, "control word");
 
 enum rsk_tx_word {

@@ -321,6 +321,16 @@ void rsk_fd_renumber(int fd, uint32_t range[static 2]);
 void rsk_fd_zerocopy_by_tcp(int fd);
 
 /*
+ * Receive timestamps. rsk_fd_stamps_set - an option for them was set, or taken back.
+ * rsk_fd_stamp - after a call that received, or @peeked at, bytes: when the last one had arrived,
+ * in nanoseconds of CLOCK_REALTIME. Returns the type of the control message that tells it; 0: none
+ * is due, as for bytes that came before the option was set. Of several threads that read at once,
+ * one may get another's. Any @fd is allowed.
+ */
+void rsk_fd_stamps_set(int fd);
+int rsk_fd_stamp(int fd, bool peeked, uint64_t *ns);
+
+/*
  * rsk_fast_path_send, rsk_fast_path_recv - the fast path, without an operation: a call on a tracked
  * descriptor that finds the same state as the last one left (fast_path.c). Returns bytes, -EAGAIN,
  * or, all of them <= RSK_SLOW_PATH: nothing was done, begin an operation. RSK_NOTHING_HERE: the

@@ -27,6 +27,7 @@
 #include "fd_wait.h"
 #include "place.h"
 #include "registry.h"
+#include "stamps.h"
 #include "stream.h"
 #include "pm_transaction.h"
 #include "tuple.h"
@@ -328,6 +329,8 @@ static void step(struct rsk_stream *s, int fd)
 			step_in(s, HOLDER_CALLS);
 			return;
 		}
+		/* Also of options that were set where no hook saw it: on its listener. */
+		atomic_store(&s->stamps, rsk_stamps_type(fd, rsk_stamps_asked(fd)));
 		atomic_store(&s->phase, RSK_PHASE_LOOKUP);
 		__attribute__((fallthrough));
 	case RSK_PHASE_LOOKUP:

@@ -50,6 +50,8 @@ static void paired(struct rsk_stream *s)
 	rsk_upcalls->paired(s);
 	rsk_stats_event(s->rec, rsk_now_ns(), RSK_EVENT_EARNED, RSK_REASON_DIRECT);
 	rsk_stream_request_paired(s);
+	if (atomic_load(&s->stamps))
+		rsk_stream_want_stamps(s);
 	rsk_log(RSK_LOG_INFO, "stream %u paired over link %u with pid %d", s->sid, s->link->number,
 		s->link->peer_pid);
 }

@@ -11,7 +11,6 @@ int rsk_control_word_put(struct rsk_rail *rail, uint64_t off, const struct rsk_k
 {
 	uint8_t *at = rail->window + off;
 
-	m->zero = 0;
 	m->hash = rsk_hash_control_word(key, m, role);
 	memcpy(at, m, offsetof(struct rsk_control_word, hash));
 	/*
@@ -27,5 +26,6 @@ bool rsk_control_word_get(const struct rsk_control_word *at, const struct rsk_ke
 			  uint32_t role, struct rsk_control_word *m)
 {
 	memcpy(m, at, sizeof(*m));
-	return m->zero == 0 && m->hash == rsk_hash_control_word(key, m, role);
+	return m->flags <= (role == RSK_CONTROL_WORD_RX ? RSK_RX_WORD_STAMPS : 0) &&
+	       m->hash == rsk_hash_control_word(key, m, role);
 }

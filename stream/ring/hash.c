@@ -160,7 +160,7 @@ uint64_t rsk_hash_control_word(const struct rsk_key *key, const struct rsk_contr
 {
 	struct rsk_control_word c = *m;
 
-	c.zero = role + 1;
+	c.flags = m->flags << 8 | (role + 1);
 	return XXH3_64bits_withSecret(&c, offsetof(struct rsk_control_word, hash), key->secret,
 				      RSK_SECRET_BYTES);
 }

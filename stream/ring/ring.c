@@ -137,20 +137,13 @@ static uint32_t fill_slot(struct rsk_iovcur *src, uint8_t *at, uint32_t len)
 	return (uint32_t)n;
 }
 
-ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
-			  size_t max)
+/* @kind: constant, so that it costs the usual one nothing. */
+static inline __attribute__((always_inline)) ssize_t put_len(struct rsk_ring_tx *tx,
+							     const struct rsk_key *key,
+							     struct rsk_iovcur *src, uint32_t len,
+							     uint16_t kind)
 {
-	uint32_t room = rsk_ring_tx_room(tx);
-
-	if (max > src->left)
-		max = src->left;
-	return room ? rsk_ring_put_len(tx, key, src, max < room ? (uint32_t)max : room) : 0;
-}
-
-ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
-			 uint32_t len)
-{
-	struct rsk_slot_head head = { .index = tx->next, .len = len, .kind = RSK_SLOT_DATA };
+	struct rsk_slot_head head = { .index = tx->next, .len = len, .kind = kind };
 	uint8_t *at = tx_at(tx, tx->next), *to = at + rsk_slot_payload_off(len), *from = NULL;
 	struct rsk_iovcur before = *src;
 	size_t run = rsk_iovcur_run(src, &from);
@@ -182,6 +175,8 @@ ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, stru
 		head.order = rsk_order_tx_tag(tx->order, !src->left);
 	if (rsk_ring_tx_is_lapped(tx))
 		rsk_ring_tx_mark_last(tx, &head);
+	if (kind & RSK_SLOT_STAMPED)
+		memcpy(at + rsk_slot_stamp_off(len), &tx->stamp_ns, sizeof(tx->stamp_ns));
 	rc = finish_slot(tx, key, at, &head, payload);
 	if (rc < 0) {
 		*src = before;
@@ -189,6 +184,36 @@ ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, stru
 	}
 	tx->data_end = tx->next;
 	return head.len;
+}
+
+/* Where the stamp has no room behind them, some of the bytes are left to the next slot. */
+static ssize_t put_stamped(struct rsk_ring_tx *tx, const struct rsk_key *key,
+			   struct rsk_iovcur *src, uint32_t len)
+{
+	if (!rsk_slot_stamp_off(len))
+		len -= RSK_SLOT_STAMP_BYTES;
+	return put_len(tx, key, src, len, RSK_SLOT_DATA | RSK_SLOT_STAMPED);
+}
+
+ssize_t rsk_ring_put_data(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
+			  size_t max)
+{
+	uint32_t room = rsk_ring_tx_room(tx);
+
+	if (max > src->left)
+		max = src->left;
+	if (!room)
+		return 0;
+	room = max < room ? (uint32_t)max : room;
+	if (__builtin_expect(tx->stamped, 0))
+		return put_stamped(tx, key, src, room);
+	return rsk_ring_put_len(tx, key, src, room);
+}
+
+ssize_t rsk_ring_put_len(struct rsk_ring_tx *tx, const struct rsk_key *key, struct rsk_iovcur *src,
+			 uint32_t len)
+{
+	return put_len(tx, key, src, len, RSK_SLOT_DATA);
 }
 
 int rsk_ring_put_command(struct rsk_ring_tx *tx, const struct rsk_key *key,
@@ -344,7 +369,7 @@ ssize_t rsk_ring_tx_read(const struct rsk_ring_tx *tx, const struct rsk_key *key
 	if (!copy_checked(key, &head, at, buf))
 		return -EPROTO;
 	*index += rsk_slot_extent(&head, tx->cells);
-	*kind = head.kind & (uint16_t)~RSK_SLOT_LAST;
+	*kind = head.kind & (uint16_t) ~(RSK_SLOT_LAST | RSK_SLOT_STAMPED);
 	return head.len;
 }
 

@@ -47,6 +47,7 @@ struct rsk_ring_tx {
 	/* A lap uses cells [0, lap_cells); the slot that reaches its end has RSK_SLOT_LAST. */
 	uint32_t lap_cells;
 	uint32_t restart_step;
+	bool stamped;  /* the receiver wants the time of each put */
 	uint64_t next; /* index of the next slot to compose */
 	/* Cells below this index are known to be free again. */
 	uint64_t credit;
@@ -69,6 +70,7 @@ struct rsk_ring_tx {
 	uint64_t left_out_from, left_out_to;
 	/* Borrowed: assigns the slots' transaction tags (txn_tags.h); NULL: none. */
 	struct rsk_order_tx *order;
+	uint64_t stamp_ns; /* that time: the caller's clock, as it was last set */
 };
 
 /* Owner: the stream's receiving side, under its rx lock. In memory that a fork copies. */

@@ -85,6 +85,12 @@ void rsk_rx_fini(struct rsk_rx *rx);
 bool rsk_rx_validate(const struct rsk_rx *rx);
 
 /*
+ * Asks the sender for the time of each put, from its next call on: rx->stamp. Nothing is asked on a
+ * fabric that leads to another clock. Returns 0 or -errno of the rail.
+ */
+int rsk_rx_want_stamps(struct rsk_rx *rx);
+
+/*
  * Handles what the sender has said, and answers a proposal if that is possible now. Returns 0 or
  * -EPROTO.
  */

@@ -157,4 +157,15 @@ ssize_t rsk_rx_tcp_at_end(struct rsk_rx *rx, struct rsk_tcp *c);
  */
 ssize_t rsk_rx_before_report(struct rsk_rx *rx, struct rsk_tcp *c);
 
+/* When the slot was put; 0: it has no stamp, or none that can be right. */
+static inline uint64_t rsk_rx_stamp_of(const struct rsk_rx *rx, const struct rsk_slot_view *v)
+{
+	uint32_t at = rsk_slot_stamp_off(v->head.len);
+	uint64_t ns = 0;
+
+	if (__builtin_expect(v->head.kind & RSK_SLOT_STAMPED, 0) && at && rx->ring.sync)
+		memcpy(&ns, v->at + at, sizeof(ns));
+	return ns;
+}
+
 #endif

@@ -46,6 +46,7 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 	size_t total = 0;
 	int rc = 0;
 
+	rx->stamp.peeked_ns = rx->stamp.taken_ns; /* of the partial slot */
 	if (rx->partial.len) {
 		size_t n = rx->partial.len - rx->partial.off;
 
@@ -69,6 +70,7 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 			break;
 		rsk_iovcur_scatter(dst, scratch, n);
 		total += n;
+		rx->stamp.peeked_ns = rsk_rx_stamp_of(rx, &v);
 		rsk_ring_consume(&ring, &v);
 	}
 	rx->ring.retries = ring.retries;

@@ -30,6 +30,14 @@ int rsk_rx_say(struct rsk_rx *rx, uint32_t what, uint64_t pos)
 				    &rx->own.word);
 }
 
+int rsk_rx_want_stamps(struct rsk_rx *rx)
+{
+	if (!rx->ring.sync || rx->fell_back || rx->own.word.flags)
+		return 0;
+	rx->own.word.flags = RSK_RX_WORD_STAMPS;
+	return rsk_rx_say(rx, rx->own.word.what, rx->own.word.pos);
+}
+
 /*
  * Only a sender that has no room looks at the mailbox, so nothing is published while all that has
  * arrived is read, as in a round trip: publishing costs more than reading 64 bytes.
@@ -264,6 +272,7 @@ static int keep_partial(struct rsk_rx *rx, const struct rsk_slot_view *v, struct
 	}
 	if (!rsk_slot_is_data(v->head.kind) || !v->head.len || consume(rx, v) < 0)
 		return -EPROTO;
+	rx->stamp.taken_ns = rsk_rx_stamp_of(rx, v);
 	if (split)
 		rsk_iovcur_advance(dst, split);
 	rx->partial.len = v->head.len;

@@ -227,6 +227,13 @@ struct rsk_rx {
 	struct {
 		uint32_t promotions, demotions;
 	} counts;
+	/*
+	 * When the last byte delivered, and the last one peeked at, had arrived: ns of
+	 * CLOCK_REALTIME; 0: not known. Of slots that have it, and of the TCP socket.
+	 */
+	struct {
+		uint64_t taken_ns, peeked_ns;
+	} stamp;
 };
 
 /* A fallback race is to be settled before the next byte of the TCP socket. */

@@ -273,6 +273,8 @@ int rsk_tx_serve(struct rsk_tx *tx, struct rsk_tcp *c)
 	if (rsk_control_word_fresh(tx->answer.at, tx->answer.seen) &&
 	    rsk_control_word_get(tx->answer.at, &tx->key, RSK_CONTROL_WORD_RX, &m)) {
 		__atomic_store_n(&tx->answer.seen, m.hash, __ATOMIC_RELAXED);
+		tx->ring.stamped = (m.flags & RSK_RX_WORD_STAMPS) &&
+				   (tx->ring.rail->ops->caps & RSK_FABRIC_SYNC);
 		if (m.what != RSK_RX_FALLBACK_RX && m.what != RSK_RX_PAUSE) {
 			rc = believe_credit(tx, m.cells);
 			if (rc < 0)

@@ -46,7 +46,8 @@ static ssize_t send_ring(struct rsk_tx *tx, struct rsk_iovcur *src)
 
 ssize_t rsk_tx_send_whole(struct rsk_tx *tx, struct rsk_iovcur *src)
 {
-	if (!rsk_tx_on_fast_path(tx) || !src->left || src->left > RSK_SLOT_MAX_PAYLOAD)
+	if (!rsk_tx_on_fast_path(tx) || !src->left || src->left > RSK_SLOT_MAX_PAYLOAD ||
+	    tx->ring.stamped)
 		return 0;
 	maybe_restart(tx, src);
 	if (!rsk_ring_tx_fits(&tx->ring, (uint32_t)src->left))
@@ -64,6 +65,9 @@ ssize_t rsk_tx_send(struct rsk_tx *tx, struct rsk_tcp *c, struct rsk_iovcur *src
 		return rc;
 	switch (tx->state) {
 	case RSK_TX_ONRING:
+		/* A slot that is filled has the length that comes, which may leave no room. */
+		if (tx->ring.stamped && rsk_iovcur_fills(src))
+			return src->fill->rc = -ENOSYS;
 		return src->left ? send_ring(tx, src) : 0;
 	case RSK_TX_RESEND:
 	case RSK_TX_HELD:

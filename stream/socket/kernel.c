@@ -15,6 +15,7 @@
 
 #include "over.h"
 #include "resets.h"
+#include "stamps.h"
 #include "stream.h"
 
 #define TCP_STATE_ESTABLISHED 1
@@ -112,7 +113,10 @@ static ssize_t kernel_recv(struct rsk_tcp *c, const struct iovec *iov, int n, si
 			return over;
 	}
 	m.msg_iovlen = (size_t)cut_iov(iov, n, (size_t)over, cap - (size_t)over, cut);
-	done = rsk_sys_recvmsg(c->fd, &m, flags | MSG_DONTWAIT);
+	if (__builtin_expect(atomic_load_explicit(&k->s->stamps, memory_order_relaxed), 0))
+		done = rsk_stamps_recv(k->s, c->fd, &m, flags | MSG_DONTWAIT);
+	else
+		done = rsk_sys_recvmsg(c->fd, &m, flags | MSG_DONTWAIT);
 	if (done > 0 && !(flags & MSG_PEEK)) {
 		atomic_fetch_add_explicit(&k->s->tcp_bytes.rx, (uint64_t)done,
 					  memory_order_relaxed);
@@ -419,13 +423,8 @@ bool rsk_kernel_is_tcp(int fd)
 
 enum rsk_reason rsk_kernel_refuses(int fd)
 {
-	/* SO_TIMESTAMPING reports both of its forms. */
-	static const int stamps[] = { SO_TIMESTAMP, SO_TIMESTAMPNS, SO_TIMESTAMP_NEW,
-				      SO_TIMESTAMPNS_NEW, SO_TIMESTAMPING };
-
-	for (size_t i = 0; i < sizeof(stamps) / sizeof(*stamps); i++)
-		if (option_of(fd, stamps[i], 0) != 0)
-			return RSK_REASON_MESSAGES;
+	if (rsk_stamps_asked(fd) == RSK_STAMPS_KERNEL)
+		return RSK_REASON_MESSAGES;
 	return option_of(fd, SO_PEEK_OFF, -1) >= 0 ? RSK_REASON_UNSUPPORTED : RSK_REASON_DIRECT;
 }
 

@@ -300,6 +300,12 @@ static inline bool rsk_stream_writable(struct rsk_stream *s)
 	return rsk_tx_writable(&s->tx);
 }
 
+/*
+ * stamps.c: a paired stream asks its sender for timestamps; to another host, whose clock is another
+ * one, what is received stays on TCP. None of its locks is held.
+ */
+void rsk_stream_want_stamps(struct rsk_stream *s);
+
 /* abort.c: the kernel's view of a connection that was aborted. No lock of the stream is held. */
 short rsk_stream_ends_shown(int fd); /* POLLHUP, POLLERR, POLLNVAL as the kernel reports them */
 /*

@@ -326,6 +326,12 @@ struct rsk_stream {
 		uint64_t met;
 	} syn;
 	/*
+	 * Type of the control message by which the program wants receive timestamps (stamps.h); 0:
+	 * it does not. Written by setsockopt() and by pairing steps, read relaxed by receives: one
+	 * that reads the old value counts as before the change.
+	 */
+	_Atomic(uint8_t) stamps;
+	/*
 	 * rsockd has brought its ends together by their first segment: no kernel interface shows
 	 * whose the other end is. Before PAIRED.
 	 */

@@ -2,7 +2,7 @@
 /*
  * zerocopy.h - completions of MSG_ZEROCOPY sends of one stream: their numbers, and which are unread
  * (docs/adr/zerocopy-sends.md). Embedded in struct rsk_stream, zeroed with it. send.c counts,
- * ready.c asks whether any is unread, calls/errqueue.c reads.
+ * ready.c asks whether any is unread, calls/cmsg.c reads.
  *
  * The kernel numbers the sends of a socket that it has taken with SO_ZEROCOPY and MSG_ZEROCOPY,
  * from 0. The program sees one sequence of three parts: first what the kernel sent before the

@@ -7,17 +7,22 @@
 
 static char buf[16];
 
-/* SO_TIMESTAMP makes a stream fall back to TCP: what is unread in the ring must still be read. */
+/*
+ * Timestamps of a device make a stream fall back to TCP: what is unread in the ring must still be
+ * read.
+ */
+#define OF_DEVICE (1 << 2) /* SOF_TIMESTAMPING_RX_HARDWARE */
+
 CASE(leave_unread, DIRECT, "time stamps asked for with bytes unread")
 {
 	int fd = app_open(WARM);
-	int on = 1;
+	int on = OF_DEVICE;
 
 	if (CLI)
 		R(app_send_pattern(fd, 60000, 999, 1));
 	app_sync();
 	if (SRV)
-		R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
+		R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &on, sizeof(on)));
 	if (CLI)
 		R(app_send_pattern(fd, 60000, 999, 2));
 	for (unsigned int i = 1; SRV && i <= 2; i++)
@@ -38,7 +43,7 @@ CASE(leave_unread_little_room, DIRECT,
 	}
 	app_sync();
 	if (SRV)
-		R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
+		R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &on, sizeof(on)));
 	app_sync();
 	if (CLI)
 		R(app_send_pattern(fd, 60000, 999, 2));
@@ -51,13 +56,13 @@ CASE(leave_unread_little_room, DIRECT,
 CASE(leave_unread_moved, DIRECT, "the same where the sender has gone on to TCP's larger buffers")
 {
 	int fd = app_open(WARM);
-	int on = 1;
+	int on = OF_DEVICE;
 
 	if (CLI)
 		R(app_send_pattern(fd, 1500000, 1500000, 1));
 	app_sync();
 	if (SRV)
-		R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
+		R(setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &on, sizeof(on)));
 	if (CLI)
 		R(app_send_pattern(fd, 60000, 999, 2));
 	if (SRV) {
@@ -70,7 +75,7 @@ CASE(leave_unread_moved, DIRECT, "the same where the sender has gone on to TCP's
 
 CASE(leave_unread_ended, DIRECT, "the same where the sender has closed, or shut its half")
 {
-	int fds[2], on = 1;
+	int fds[2], on = OF_DEVICE;
 
 	app_open_more(WARM, fds, 2);
 	if (CLI) {
@@ -81,7 +86,7 @@ CASE(leave_unread_ended, DIRECT, "the same where the sender has closed, or shut 
 	}
 	app_sync();
 	for (unsigned int i = 0; SRV && i < 2; i++) {
-		R(setsockopt(fds[i], SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
+		R(setsockopt(fds[i], SOL_SOCKET, SO_TIMESTAMPING, &on, sizeof(on)));
 		R(app_recv_pattern(fds[i], 60000, 1234, i + 1));
 		R(read(fds[i], buf, 1));
 		app_close(fds[i]);

@@ -195,7 +195,7 @@ static inline void hostile_free(struct hostile *h)
 static inline void hostile_control_word(struct hostile *h, struct rsk_control_word *at,
 					uint32_t role, struct rsk_control_word m)
 {
-	m.zero = 0;
+	m.flags &= role == RSK_CONTROL_WORD_RX;
 	m.hash = rsk_hash_control_word(&h->key, &m, role);
 	*at = m;
 }

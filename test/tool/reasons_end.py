@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 
-SO_TIMESTAMP = 29
+SO_TIMESTAMPING, SOF_TIMESTAMPING_RX_HARDWARE = 37, 4
 TCP_REPAIR, TCP_FASTOPEN_CONNECT, TCP_ULP, TCP_ZEROCOPY_RECEIVE = 19, 30, 31, 35
 ROUNDS_FEW = 3
 KEPT, COMMON = [], []
@@ -159,7 +159,8 @@ MODES = {
     "async": lambda peer: fcntl.fcntl(peer, fcntl.F_SETFL,
                                       fcntl.fcntl(peer, fcntl.F_GETFL) | os.O_ASYNC),
     "epoll-exclusive": epoll_exclusive,
-    "messages": lambda peer: peer.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMP, 1),
+    "messages": lambda peer: peer.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING,
+                                             SOF_TIMESTAMPING_RX_HARDWARE),
     "oob": lambda peer: peer.send(b"u", socket.MSG_OOB),
     "passed": passed,
     "shared-holder": shared,

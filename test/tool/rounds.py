@@ -5,7 +5,8 @@ connection to the kernel; "busy" makes it ask again and again for an answer, wit
 import socket
 import sys
 
-SO_TIMESTAMP = 29  # Linux; not in the module socket
+# Linux; not in the module socket
+SO_TIMESTAMPING, SOF_TIMESTAMPING_RX_HARDWARE = 37, 4
 
 
 def some(peer, size):
@@ -20,7 +21,7 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as server:
     print("connected", flush=True)
     for line in sys.stdin:
         if line.strip() == "stamps":
-            server.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMP, 1)
+            server.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, SOF_TIMESTAMPING_RX_HARDWARE)
         elif line.strip() == "busy":
             server.setblocking(False)
         for _ in range(int(line) if line.strip().isdigit() else 0):

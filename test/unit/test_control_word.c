@@ -136,3 +136,25 @@ Test(word, torn_words_are_never_believed)
 	cr_assert_gt(torn, 1000);
 	rsk_chaos_close(&chaos);
 }
+
+/* A receiver may ask for stamps; any other bit, and any of a sender, is of nobody that we know. */
+Test(word, flags_of_one_role)
+{
+	struct rsk_control_word m = sample(1), got;
+	struct box b;
+
+	box_init(&b);
+	m.flags = RSK_RX_WORD_STAMPS;
+	cr_assert_eq(rsk_control_word_put(&b.rail, 0, &b.key, RSK_CONTROL_WORD_RX, &m), 0);
+	cr_assert(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_RX, &got));
+	cr_assert_eq(got.flags, RSK_RX_WORD_STAMPS);
+	b.at.flags = 0;
+	cr_assert_not(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_RX, &got),
+		      "the hash covers them");
+	m.flags = RSK_RX_WORD_STAMPS << 1;
+	cr_assert_eq(rsk_control_word_put(&b.rail, 0, &b.key, RSK_CONTROL_WORD_RX, &m), 0);
+	cr_assert_not(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_RX, &got));
+	m.flags = RSK_RX_WORD_STAMPS;
+	cr_assert_eq(rsk_control_word_put(&b.rail, 0, &b.key, RSK_CONTROL_WORD_TX, &m), 0);
+	cr_assert_not(rsk_control_word_get(&b.at, &b.key, RSK_CONTROL_WORD_TX, &got));
+}

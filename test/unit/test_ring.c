@@ -57,6 +57,44 @@ Test(ring, every_length_through_many_laps)
 	free(p.memory);
 }
 
+/* Each slot has its time, and no length of the payload overlaps with it. */
+Test(ring, every_length_with_a_stamp)
+{
+	uint8_t in[BYTES], out[RSK_SLOT_MAX_PAYLOAD];
+	struct pair p;
+
+	pair_init(&p);
+	p.tx.stamped = true;
+	for (size_t i = 0; i < sizeof(in); i++)
+		in[i] = dice_byte(1, i);
+	for (size_t len = 1; len < 3000; len++) {
+		size_t got = 0;
+
+		p.tx.stamp_ns = UINT64_C(0x0101010101010101) * (len % 255 + 1);
+		for (size_t sent = 0; got < len;) {
+			struct rsk_slot_view v = { 0 };
+			uint64_t ns = 0;
+			ssize_t n = put(&p, in + sent, len - sent);
+
+			cr_assert(sent == len || n > 0);
+			sent += n > 0 ? (size_t)n : 0;
+			cr_assert(rsk_ring_peek(&p.rx, &v));
+			cr_assert_eq(v.head.kind, RSK_SLOT_DATA | RSK_SLOT_STAMPED);
+			cr_assert(rsk_slot_is_data(v.head.kind));
+			cr_assert_neq(rsk_slot_stamp_off(v.head.len), 0);
+			memcpy(&ns, v.at + rsk_slot_stamp_off(v.head.len), sizeof(ns));
+			cr_assert_eq(ns, p.tx.stamp_ns, "of %u bytes", v.head.len);
+			n = take(&p, out);
+			cr_assert_gt(n, 0);
+			cr_assert_arr_eq(out, in + got, (size_t)n);
+			got += (size_t)n;
+			cr_assert_eq(rsk_ring_tx_credit(&p.tx, p.rx.next), 0);
+			pair_check(&p);
+		}
+	}
+	free(p.memory);
+}
+
 Test(ring, full_keeps_room_for_a_command)
 {
 	struct rsk_slot_command cmd = { .pos = 5, .what = RSK_COMMAND_FALLBACK_TX, .gen = 1 };
