@@ -281,7 +281,7 @@ static ssize_t send_zerocopy(struct rsk_op *op, struct rsk_iovcur *cur, int flag
 	}
 	struct rsk_zerocopy *busy __attribute__((cleanup(busy_no_more))) = z;
 
-	atomic_fetch_add(&z->busy, 1);
+	atomic_fetch_add(&busy->busy, 1);
 	n = send_loop(op, cur, flags);
 	if (n > 0) {
 		rsk_sigdefer_enter();

@@ -133,7 +133,7 @@ static int nested_wait(struct rsk_epoll_family *f, struct rsk_epoll *e, int epfd
 		       struct epoll_event *evs, int max, uint64_t until_ns, const sigset_t *mask)
 {
 	struct rsk_epoll *on __attribute__((cleanup(slept))) = e;
-	struct pollfd p = { .fd = rsk_epoll_sleeps_at(e, epfd), .events = POLLIN };
+	struct pollfd p = { .fd = rsk_epoll_sleeps_at(on, epfd), .events = POLLIN };
 	uint64_t now = rsk_now_ns(), left = until_ns > now ? until_ns - now : 0, never = UINT64_MAX;
 	struct timespec ts = { .tv_sec = (time_t)(left / 1000000000u),
 			       .tv_nsec = (long)(left % 1000000000u) };

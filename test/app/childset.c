@@ -132,7 +132,7 @@ CASE(beside_others, DIRECT,
 CASE(forks_again, DIRECT, "further forks while the stream is on the ring; the children end")
 {
 	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), fd;
-	pid_t first = CLI ? idle_child() : -1, second;
+	pid_t first = CLI ? idle_child() : -1, second = -1;
 
 	fd = app_open(COLD);
 	if (CLI)
