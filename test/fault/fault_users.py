@@ -4,6 +4,7 @@ uid; that uid must not be taken for the program's own user.
 """
 import fcntl
 import os
+import pathlib
 import re
 import socket
 import struct
@@ -14,8 +15,8 @@ from peers import private_shm
 
 OVERFLOW = 65534
 OTHER = 33  # has no uid in the namespace
-LINK_MAGIC, HELLO, SEGMENT_BYTES, ID_COUNT, SLOT_BYTES = (0x6B6E6C72736B3033, 1, 2155880448, 65536,
-                                                          32768)
+HELLO, SEGMENT_BYTES, ID_COUNT, SLOT_BYTES = 1, 2155880448, 65536, 32768
+VERSIONS = pathlib.Path(__file__).parents[2] / "include" / "rsock" / "version.h"
 F_ADD_SEALS = 1033
 
 # Runs a program in a new user namespace with that map, as that user.
@@ -55,6 +56,12 @@ def listeners(pid):
             and f"socket:[{row[6]}]" in inodes]
 
 
+def link_magic():
+    """Of messages of a link: letters, and the version in two digits."""
+    version = int(re.search(r"RSK_LINK_VERSION \((\d+)", VERSIONS.read_text())[1])
+    return int.from_bytes(b"%02d" % version, "big") | int.from_bytes(b"knlrsk", "big") << 16
+
+
 def dial(name):
     """Performs the link handshake as a process of the same user would; True if the answer is a
     segment and doorbells.
@@ -66,7 +73,7 @@ def dial(name):
         os.ftruncate(segment, SEGMENT_BYTES)
         fcntl.fcntl(segment, F_ADD_SEALS, 7)
         fds = [segment] + [os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(8)]
-        message = struct.pack("<QIIQII", LINK_MAGIC, HELLO, 0, SEGMENT_BYTES, ID_COUNT,
+        message = struct.pack("<QIIQII", link_magic(), HELLO, 0, SEGMENT_BYTES, ID_COUNT,
                               SLOT_BYTES).ljust(160, b"\0")
         try:
             socket.send_fds(guest, [message], fds)

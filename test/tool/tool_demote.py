@@ -226,8 +226,8 @@ def a_childs_stream(t):
 
 @case(60)
 def a_parents_stream(t):
-    """The stream was paired before the fork: the child has it by TCP, gives the reason, and no
-    operator request changes that.
+    """The stream was paired before the fork: the child is paired with the same peer, and is asked
+    for it as for any other stream.
     """
     port = t.free_port()
     server = t.spawn([PYTHON, "-B", os.path.join(HERE, "forker.py"), port, 200], name="forker",
@@ -236,13 +236,15 @@ def a_parents_stream(t):
     client = Rounds(t, port)
     client.go(200)
     child = int(server.stdout.readline())
-    client.go(200)
-    t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths")
-    until_reason(t, child, "shared-holder")
-    until_reason(t, client.pid, "peer-fell-back")
-    says(t, ask(t, "promote", child, expect=1).out(), "it was given up before, and stays on TCP")
-    client.go(200)
-    t.equal(paths(t, client.pid), {("tcp", "tcp")}, "paths after the request")
+
+    def goes_by(path):
+        client.go(50)
+        return paths(t, child) == paths(t, client.pid) == {(path, path)}
+    t.until(lambda: goes_by("ring"), 30, "the child to be on the ring")
+    ask(t, "demote", "--wait", 0, child, expect=3)
+    t.until(lambda: goes_by("tcp"), 30, "the child to be on TCP")
+    ask(t, "promote", "--wait", 0, child, expect=3)
+    t.until(lambda: goes_by("ring"), 30, "the child to be on the ring again")
     t.kill(client.proc)
     t.wait(server)
 
