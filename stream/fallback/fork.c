@@ -257,10 +257,13 @@ static void inherit(void)
 	for (uint32_t i = 0; i < fork_now.streams; i++) {
 		struct rsk_stream *s = fork_now.stream[i];
 		uint32_t was = rsk_stream_phase(s);
+		bool anew;
 
 		rsk_stream_inherit(s, asleep);
-		rsk_stream_record_anew(s, was == RSK_PHASE_PAIRED    ? RSK_REASON_SHARED_HOLDER :
-					  was == RSK_PHASE_UNTRACKED ? RSK_REASON_INHERITED :
+		anew = rsk_stream_phase(s) == RSK_PHASE_CANDIDATE;
+		rsk_stream_record_anew(s, was == RSK_PHASE_UNTRACKED ? RSK_REASON_INHERITED :
+					  was == RSK_PHASE_PAIRED && !anew ?
+								       RSK_REASON_SHARED_HOLDER :
 								       RSK_REASON_DIRECT);
 	}
 	for (uint32_t i = 0; i < fork_now.entries; i++) {
