@@ -21,6 +21,8 @@
 #include <rsock/clock.h>
 
 #define TIMEOUT_NS UINT64_C(2000000000)
+/* A server that sets options on what it has accepted has done so by then. */
+#define SETTLED_NS UINT64_C(50000000)
 
 /* The prediction. */
 struct verdict {
@@ -160,6 +162,8 @@ static void judge_ready(const struct end *end, int fd, uint64_t deadline_ns, str
 		v->early = true;
 		v->view = end_view(end);
 	} else {
+		v->early = end->record &&
+			   rsk_monotonic_ns() - end->record->stream->opened_ns < SETTLED_NS;
 		v->would = ANSWER_YES;
 		v->how = same ? "both ends have the library, one user, one network namespace" :
 				"both ends have the library, and rsockd vouches for the two users";
