@@ -15,6 +15,8 @@
  */
 #define LOOK_NS 20000000u
 #define LOOKS_MOST 16u
+/* So many in vain: a process that cannot be read may be about to end, and a look be too slow. */
+#define VAIN_MOST 4u
 
 bool rsk_inherited_look(struct rsk_stream *s)
 {
@@ -39,7 +41,8 @@ bool rsk_inherited_look(struct rsk_stream *s)
 		s->inherited.pid = who.pid;
 		s->inherited.fd = who.fd;
 	}
-	if (rc >= 0 || rc == -EAGAIN || rc == -EMFILE)
+	if (rc >= 0 || rc == -EAGAIN || rc == -EMFILE ||
+	    ((rc == -EACCES || rc == -ETIME) && s->inherited.looks < VAIN_MOST))
 		return true;
 	rsk_log(RSK_LOG_INFO, "a socket that came through exec: who else has it is not known (%d)",
 		rc);
