@@ -16,7 +16,7 @@
 #include "arena.h"
 #include "epoll.h"
 #include "epoll_apart.h"
-#include "epollset.h"
+#include "epoll_order.h"
 #include "full.h"
 #include "ready.h"
 #include "spin.h"

@@ -31,19 +31,32 @@
 #include "stream.h"
 
 /*
- * The set on which this thread sleeps, or has slept when it left by a longjmp() from a handler.
+ * The set on which this thread sleeps, or has slept when it left by a longjmp() from a handler; and
+ * its generation then: it may be another set by now, and count others.
  */
 static __thread struct rsk_epoll *sleeps_on;
+static __thread uint32_t sleeps_generation;
 
 /* ---- sleepers ---- */
 
-static void unkick(struct rsk_epoll *e)
+static bool has_sleepers(const struct rsk_epoll *e)
 {
-	if (e->kick < 0 || atomic_load(&e->on_set))
+	return (uint32_t)atomic_load(&e->on_set) != 0;
+}
+
+static void drop_kick(struct rsk_epoll *e)
+{
+	if (e->kick < 0)
 		return;
 	rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, e->kick, NULL);
 	rsk_own_close(e->kick);
 	atomic_store(&e->kick, -1);
+}
+
+static void unkick(struct rsk_epoll *e)
+{
+	if (!has_sleepers(e))
+		drop_kick(e);
 }
 
 int rsk_epoll_sleeps_at(struct rsk_epoll *e, int epfd)
@@ -54,7 +67,7 @@ int rsk_epoll_sleeps_at(struct rsk_epoll *e, int epfd)
 		return e->private_set;
 	sleeps_on = e;
 	/* Counted, then checked; stand_apart() sets the flag, then reads the count: seq_cst. */
-	atomic_fetch_add(&e->on_set, 1);
+	sleeps_generation = (uint32_t)(atomic_fetch_add(&e->on_set, 1) >> 32);
 	if (__builtin_expect(!atomic_load(&e->apart), 1))
 		return epfd;
 	rsk_epoll_slept(e);
@@ -63,11 +76,18 @@ int rsk_epoll_sleeps_at(struct rsk_epoll *e, int epfd)
 
 void rsk_epoll_slept(struct rsk_epoll *e)
 {
+	uint64_t n;
+
 	if (!e || sleeps_on != e)
 		return;
 	sleeps_on = NULL;
+	n = atomic_load(&e->on_set);
+	do
+		if ((uint32_t)(n >> 32) != sleeps_generation)
+			return;
+	while (!atomic_compare_exchange_weak(&e->on_set, &n, n - 1));
 	/* The last one; kick() looks at the count once more when the kick is in the set. */
-	if (atomic_fetch_sub(&e->on_set, 1) != 1 || atomic_load(&e->kick) < 0)
+	if ((uint32_t)n != 1 || atomic_load(&e->kick) < 0)
 		return;
 	rsk_sigdefer_enter();
 	rsk_lock(&e->lock);
@@ -79,7 +99,7 @@ void rsk_epoll_slept(struct rsk_epoll *e)
 void rsk_epoll_apart_forked(struct rsk_epoll *e)
 {
 	sleeps_on = NULL;
-	atomic_store(&e->on_set, 0);
+	atomic_store(&e->on_set, atomic_load(&e->on_set) >> 32 << 32);
 	/* Closed with all fds of the library. */
 	e->private_set = -1;
 	atomic_store(&e->kick, -1);
@@ -123,7 +143,10 @@ static void remove_ours(const struct rsk_epoll *e, int set)
 			rsk_sys_epoll_ctl(set, EPOLL_CTL_DEL, r->key_fd, NULL);
 }
 
-/* The set is this process's alone. If there is no room in it, it goes on standing apart. */
+/*
+ * The set is this process's alone. If there is no room in it, it goes on standing apart. Who sleeps
+ * on the set needs no kick any more: all is there.
+ */
 static void come_home(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 {
 	if (add_ours(f, e, e->epfd) < 0) {
@@ -133,19 +156,13 @@ static void come_home(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 	remove_ours(e, e->private_set);
 	for (struct rsk_reg *r = e->regs; r; r = r->next_of_set)
 		r->fresh |= r->tagged;
-	unkick(e);
+	drop_kick(e);
 	atomic_store(&e->apart, false);
 }
 
 void rsk_epoll_apart_ends(struct rsk_epoll *e)
 {
-	if (!e->apart)
-		return;
-	if (e->kick >= 0) {
-		rsk_sys_epoll_ctl(e->epfd, EPOLL_CTL_DEL, e->kick, NULL);
-		rsk_own_close(e->kick);
-		atomic_store(&e->kick, -1);
-	}
+	drop_kick(e);
 	atomic_store(&e->apart, false);
 }
 
@@ -206,7 +223,7 @@ static int stand_apart(const struct rsk_epoll_family *f, struct rsk_epoll *e)
 	/* A woken sleeper takes the kick for one of ours. */
 	atomic_store(&e->belled, true);
 	atomic_store(&e->apart, true);
-	if (atomic_load(&e->on_set))
+	if (has_sleepers(e))
 		rc = kick(f, e);
 	if (rc < 0)
 		atomic_store(&e->apart, false);
@@ -225,8 +242,7 @@ int rsk_epoll_make_place(const struct rsk_epoll_family *f, struct rsk_reg *r)
 	struct rsk_epoll *e = r->set;
 
 	if (rsk_epoll_is_ours_again(e)) {
-		if (__builtin_expect(e->apart, 0))
-			come_home(f, e);
+		rsk_epoll_apart_home(f, e);
 		return 0;
 	}
 	if (!rsk_epoll_entry_is_ours(e, r))

@@ -15,6 +15,7 @@
 
 #include "arena.h"
 #include "epoll.h"
+#include "epoll_order.h"
 #include "epollset.h"
 #include "kin.h"
 #include "stream.h"

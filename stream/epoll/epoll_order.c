@@ -9,7 +9,7 @@
  * reported come first, in that order; then come those that were registered earlier. The order of
  * the rest is unknown (epoll_answer.c).
  */
-#include "epollset.h"
+#include "epoll_order.h"
 
 #define NEW UINT64_MAX
 #define REGISTERED RSK_EPOLL_TOLD /* values from here on are for registrations */

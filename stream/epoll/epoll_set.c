@@ -55,7 +55,8 @@ struct rsk_epoll *rsk_epoll_new(int epfd)
 		e = rsk_arena_alloc(sizeof(*e));
 	if (!e)
 		return NULL;
-	/* All but the lock, which another thread may be taking. */
+	atomic_store(&e->on_set, ((atomic_load(&e->on_set) >> 32) + 1) << 32);
+	/* All but the lock, which another thread may be taking, and what counts its sleepers. */
 	memset((char *)e + offsetof(struct rsk_epoll, fds), 0,
 	       sizeof(*e) - offsetof(struct rsk_epoll, fds));
 	e->epfd = epfd;

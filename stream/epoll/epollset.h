@@ -121,6 +121,18 @@ struct rsk_epoll {
 	 * lock outlives the set.
 	 */
 	struct rsk_lock lock;
+	/*
+	 * These two outlive the set, too: a thread may sleep on it when it is closed.
+	 *
+	 * @on_set: low half: threads that may sleep on the kernel's set itself (epoll_apart.c);
+	 * high half: the set's generation, by which such a thread knows whether it counts. Changed
+	 * by any thread, read under the lock; seq_cst.
+	 *
+	 * @sleepers: threads in the kernel's wait with doorbells announced. Changed under the lock,
+	 * read by threads that push to calls.
+	 */
+	_Atomic(uint64_t) on_set;
+	_Atomic(uint32_t) sleepers;
 	_Atomic(uint32_t) fds;
 	/*
 	 * Registrations for which other threads have news. Pushed under the chain lock, by a thread
@@ -177,15 +189,13 @@ struct rsk_epoll {
 	 * Of a set that another process holds, too: epoll_apart.c. @private_set: a kernel set; -1:
 	 * none yet; written under the lock before @apart is set, kept until the set is closed.
 	 * @apart: the entries of ours are there; written under the lock, read without by a thread
-	 * that is about to sleep (seq_cst, against @on_set). @on_set: threads that may sleep on
-	 * the set itself; changed by any thread, read under the lock. @kick: an eventfd that wakes
-	 * them; -1: none; written under the lock, read by a thread that no longer sleeps: kick(),
-	 * which sets it, then reads @on_set; seq_cst.
+	 * that is about to sleep (seq_cst, against @on_set). @kick: an eventfd that wakes who
+	 * sleeps on the set itself; -1: none; written under the lock, read by a thread that no
+	 * longer sleeps: kick(), which sets it, then reads @on_set; seq_cst.
 	 */
 	int private_set;
 	_Atomic(int) kick;
 	_Atomic(bool) apart;
-	_Atomic(uint32_t) on_set;
 	/*
 	 * Changed under the lock, read without it by waiters: a waiter reads it again before it
 	 * sleeps, or it is woken.
@@ -193,11 +203,6 @@ struct rsk_epoll {
 	_Atomic(uint32_t) ninner;    /* sets in this one; under the family lock */
 	_Atomic(uint32_t) tagged;    /* registrations taken over, including parked ones */
 	_Atomic(uint32_t) takeovers; /* total so far; counted under the lock, read without */
-	/*
-	 * Threads in the kernel's wait with doorbells announced. Changed under the lock, read by
-	 * threads that push to calls.
-	 */
-	_Atomic(uint32_t) sleepers;
 	/* Events that epoll_shown.c left out since a packet was taken; rsk_syn_taken then; lock. */
 	uint32_t unshown, unshown_taken;
 	uint32_t answer;  /* counts the results that waits return */
@@ -422,34 +427,6 @@ void rsk_epoll_check_at(struct rsk_epoll_spot *spot, const struct rsk_epoll *e);
 bool rsk_epoll_spin(struct rsk_epoll_spot *spot);
 /* After a sleep that began at @began_ns: when the news came. */
 uint64_t rsk_epoll_woken(const struct rsk_epoll *e, uint64_t began_ns);
-
-/*
- * epoll_order.c: the first @k of @n events are the kernel's, the others come from rings. Puts them
- * into the order in which they became ready, as far as that is known.
- */
-void rsk_epoll_arrange(const struct rsk_epoll *e, struct epoll_event *evs, int k, int n);
-void rsk_epoll_told_as(struct rsk_epoll *e, uint64_t was, uint64_t data);
-void rsk_epoll_remember_all(struct rsk_epoll *e, const struct epoll_event *evs, int n);
-
-/* Remembers what a result reports, for the order of the next one. */
-static inline void rsk_epoll_remember(struct rsk_epoll *e, const struct epoll_event *evs, int n)
-{
-	if (__builtin_expect(n > 1, 0)) {
-		rsk_epoll_remember_all(e, evs, n);
-	} else {
-		e->told[0] = evs[0].data.u64; /* there is room for at least one */
-		e->told_n = (uint32_t)n;
-	}
-}
-
-/* Called when a registration is added or changed. */
-static inline void rsk_epoll_note_data(struct rsk_epoll *e, struct rsk_reg *r, uint64_t data)
-{
-	if (__builtin_expect(e->told_n && r->data != data, 0))
-		rsk_epoll_told_as(e, r->data, data);
-	r->data = data;
-	r->changed = ++e->changed;
-}
 
 /*
  * epoll_over.c: whether bytes may lie there that neither the kernel nor a taken-over registration

@@ -113,6 +113,87 @@ static void jumps(int sig)
 	siglongjmp(out, 1);
 }
 
+/* Waits where nothing comes, and spends no time on it. */
+static void quiet(int ep)
+{
+	struct timespec began, ended;
+
+	MUST(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &began));
+	wait_say("quiet", ep, 150);
+	MUST(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended));
+	LOG("does not spin: %d",
+	    (ended.tv_sec - began.tv_sec) * 1000000000 + ended.tv_nsec - began.tv_nsec < 10000000);
+}
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+CASE(closed_under_sleeper, DIRECT,
+     "a set is closed while a thread sleeps on it; another set comes in its place")
+{
+	int old = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), ep = -1, fd;
+	struct sigaction act = { .sa_handler = nothing };
+	struct waiter w = { 0 };
+	pid_t pid = -1;
+
+	if (CLI) {
+		MUST(sigaction(SIGUSR1, &act, NULL));
+		start_all(&w, 1, old);
+		app_close(old);
+		ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+		MUST(pthread_kill(w.thread.pthread, SIGUSR1));
+		app_thread_join(&w.thread);
+		LOG("woken: %d", w.n);
+		pid = idle_child();
+	}
+	fd = app_open(WARM);
+	if (CLI)
+		ADD(ep, fd, EPOLLIN, 1);
+	turns(ep, fd, TURNS);
+	app_expect_rings(1);
+	if (CLI) {
+		quiet(ep);
+		end_child(pid);
+	}
+	app_sync();
+	app_close(fd);
+}
+
+CASE(comes_home, DIRECT, "the child ends while a thread sleeps on the set since before the fork")
+{
+	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), fds[2];
+	struct waiter w = { 0 };
+	pid_t pid = -1;
+
+	app_open_more(WARM, fds, 2);
+	if (CLI) {
+		pid = idle_child();
+		ADD(ep, fds[0], EPOLLIN, 1);
+		start_all(&w, 1, ep);
+		end_child(pid);
+		ADD(ep, fds[1], EPOLLIN, 1);
+	}
+	app_sync();
+	if (SRV)
+		SAY(fds[0], "bytes");
+	else
+		join_all(&w, 1);
+	app_sync();
+	if (CLI)
+		app_hear(fds[0], 5);
+	app_sync();
+	for (int i = 0; i < 2; i++)
+		turns(ep, fds[i], TURNS);
+	app_expect_rings(2);
+	if (CLI)
+		quiet(ep);
+	app_sync();
+	for (int i = 0; i < 2; i++)
+		app_close(fds[i]);
+}
+
 CASE(jumped_out, DIRECT, "a handler has left a sleep on the set by siglongjmp() before the fork")
 {
 	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), fd;
@@ -135,14 +216,7 @@ CASE(jumped_out, DIRECT, "a handler has left a sleep on the set by siglongjmp() 
 	turns(ep, fd, TURNS);
 	app_expect_rings(1);
 	if (CLI) {
-		struct timespec began, ended;
-
-		MUST(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &began));
-		wait_say("quiet", ep, 150);
-		MUST(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended));
-		LOG("does not spin: %d",
-		    (ended.tv_sec - began.tv_sec) * 1000000000 + ended.tv_nsec - began.tv_nsec <
-			    10000000);
+		quiet(ep);
 		end_child(pid);
 	}
 	app_sync();
