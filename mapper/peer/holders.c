@@ -11,9 +11,9 @@
 #include <rsock/clock.h>
 #include <rsock/sys.h>
 
+#include "numbers.h"
 #include "user.h"
 
-#define LISTED 1024	  /* bytes of directory entries that are read at once */
 #define STATUS 512	  /* the lines PPid and Uid are at the beginning of the file */
 #define ANCESTORS_MOST 64 /* of this process */
 #define NAME_MOST 32
@@ -24,6 +24,7 @@ struct look {
 	uid_t uid;
 	bool is_ours; /* this process's user made the socket */
 	int proc;     /* /proc */
+	int process;  /* /proc/PID/fd, of the process that is looked at */
 	pid_t ancestor[ANCESTORS_MOST];
 	uint32_t ancestors;
 	char want[NAME_MOST]; /* what a link to the socket reads */
@@ -31,29 +32,6 @@ struct look {
 	uint64_t until_ns;
 	struct rsk_holder *who;
 };
-
-struct dirent64 {
-	uint64_t ino;
-	int64_t off;
-	uint16_t reclen;
-	uint8_t type;
-	char name[];
-};
-
-/* The number that @text is; -1: it is none. */
-static int64_t number(const char *text)
-{
-	int64_t n = 0;
-
-	if (!*text)
-		return -1;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9' || n > INT32_MAX)
-			return -1;
-		n = n * 10 + (*text - '0');
-	}
-	return n <= INT32_MAX ? n : -1;
-}
 
 static size_t put(char *at, const char *text)
 {
@@ -76,30 +54,6 @@ static size_t put_number(char *at, uint32_t value)
 		at[i] = digits[n - 1 - i];
 	at[n] = 0;
 	return n;
-}
-
-/*
- * Calls @each for the entries of directory @dir whose names are numbers. Ends with the first result
- * that is not 0.
- */
-static int each_number(struct look *l, int dir, int (*each)(struct look *l, int dir, int n))
-{
-	_Alignas(struct dirent64) uint8_t entries[LISTED];
-	ssize_t got;
-	int rc;
-
-	while ((got = rsk_sys_getdents64(dir, entries, sizeof(entries))) > 0) {
-		for (ssize_t at = 0; at < got;) {
-			const struct dirent64 *e = (const struct dirent64 *)(void *)(entries + at);
-			int64_t n = number(e->name);
-
-			at += e->reclen;
-			rc = n < 0 ? 0 : each(l, dir, (int)n);
-			if (rc)
-				return rc;
-		}
-	}
-	return (int)got;
 }
 
 /* ---- what /proc/PID/status says ---- */
@@ -214,34 +168,34 @@ static int unreadable(struct look *l, pid_t pid)
 	return 0;
 }
 
-static int check_fd(struct look *l, int dir, int fd)
+static int check_fd(void *arg, int fd, const char *name)
 {
-	char name[NAME_MOST], have[NAME_MOST];
-	ssize_t n;
+	struct look *l = arg;
+	char have[NAME_MOST];
+	ssize_t n = rsk_sys_readlinkat(l->process, name, have, sizeof(have));
 
-	put_number(name, (uint32_t)fd);
-	n = rsk_sys_readlinkat(dir, name, have, sizeof(have));
 	if (n != (ssize_t)l->want_len || memcmp(have, l->want, l->want_len) != 0)
 		return n == -EACCES || n == -EPERM ? (int)n : 0;
 	l->who->fd = fd;
 	return 1;
 }
 
-static int check_process(struct look *l, int proc, int pid)
+static int check_process(void *arg, int pid, const char *name)
 {
+	struct look *l = arg;
 	char path[NAME_MOST];
-	int dir, rc;
+	int rc;
 
 	if (pid == l->self)
 		return 0;
 	if (rsk_monotonic_ns() > l->until_ns)
 		return -ETIME;
-	put(path + put_number(path, (uint32_t)pid), "/fd");
-	dir = rsk_sys_openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	rc = dir;
-	if (dir >= 0) {
-		rc = each_number(l, dir, check_fd);
-		rsk_sys_close(dir);
+	put(path + put(path, name), "/fd");
+	l->process = rsk_sys_openat(l->proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	rc = l->process;
+	if (rc >= 0) {
+		rc = rsk_numbers_each(l->process, check_fd, l);
+		rsk_sys_close(l->process);
 	}
 	if (rc == -EACCES || rc == -EPERM)
 		return unreadable(l, pid);
@@ -259,7 +213,7 @@ static bool is_our_proc(const struct look *l)
 	if (n <= 0)
 		return false;
 	name[n] = 0;
-	return number(name) == l->self;
+	return rsk_number_of(name) == l->self;
 }
 
 int rsk_holders_look(uint32_t inode, uid_t uid, uint64_t until_ns, struct rsk_holder *who)
@@ -276,7 +230,7 @@ int rsk_holders_look(uint32_t inode, uid_t uid, uint64_t until_ns, struct rsk_ho
 		return l.proc == -EMFILE || l.proc == -ENFILE ? l.proc : -EACCES;
 	rc = is_our_proc(&l) ? list_ancestors(&l) : -EACCES;
 	if (rc == 0)
-		rc = each_number(&l, l.proc, check_process);
+		rc = rsk_numbers_each(l.proc, check_process, &l);
 	rsk_sys_close(l.proc);
 	return rc;
 }

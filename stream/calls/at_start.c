@@ -20,6 +20,7 @@
 
 #include <rsock/sys.h>
 
+#include "numbers.h"
 #include "std_use.h"
 #include "stream.h"
 #include "tuple.h"
@@ -30,6 +31,7 @@
 
 /* Of the start; on its stack. */
 struct found {
+	int dir; /* /proc/self/fd */
 	int fd[CONNECTIONS_MOST];
 	uint32_t n;
 	bool std_use; /* the program can use those of 0 to 2 by stdio */
@@ -72,59 +74,31 @@ static bool is_hidden_way(int dir, const char *name)
 	return n < 0;
 }
 
-static int number(const char *name)
+static int take(void *arg, int fd, const char *name)
 {
-	int n = 0;
-
-	for (; *name >= '0' && *name <= '9' && n < (int)RSK_FD_TABLE_MOST; name++)
-		n = n * 10 + (*name - '0');
-	return *name ? -1 : n;
-}
-
-struct entry {
-	uint64_t ino;
-	int64_t off;
-	uint16_t reclen;
-	uint8_t type;
-	char name[];
-};
-
-static void take(struct found *f, int dir, const char *name)
-{
-	int fd = number(name);
+	struct found *f = arg;
 	struct stat st;
 
-	if (fd < 0 || fd == dir || *name == '.')
-		return;
-	if (is_socket(fd, &st)) {
-		if (!rsk_kernel_is_tcp(fd))
-			return;
+	if (fd == f->dir)
+		return 0;
+	if (!is_socket(fd, &st)) {
+		f->hidden = f->hidden || is_hidden_way(f->dir, name);
+	} else if (rsk_kernel_is_tcp(fd)) {
 		if (f->n == CONNECTIONS_MOST)
 			f->hidden = true;
 		else
 			f->fd[f->n++] = fd;
-	} else if (is_hidden_way(dir, name)) {
-		f->hidden = true;
 	}
+	return 0;
 }
 
 static void list(struct found *f)
 {
-	_Alignas(struct entry) uint8_t entries[2048];
-	int dir = rsk_sys_openat(AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	ssize_t n = dir;
-
-	while (dir >= 0 && (n = rsk_sys_getdents64(dir, entries, sizeof(entries))) > 0) {
-		for (ssize_t at = 0; at < n;) {
-			const struct entry *e = (const struct entry *)(void *)(entries + at);
-
-			take(f, dir, e->name);
-			at += e->reclen;
-		}
-	}
-	if (dir >= 0)
-		rsk_sys_close(dir);
-	f->hidden = f->hidden || n < 0;
+	f->dir = rsk_sys_openat(AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (f->dir < 0 || rsk_numbers_each(f->dir, take, f) < 0)
+		f->hidden = true;
+	if (f->dir >= 0)
+		rsk_sys_close(f->dir);
 }
 
 /* Whether libc may use the socket of @fd as 0, 1 or 2, by calls that no hook sees. */

@@ -3,17 +3,16 @@
  * select.c - select(2) on sets that contain paired streams: converts the three sets to a poll list
  * and the result back, with the kernel's event tables. The hooks of select() and pselect() call it.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <string.h>
 
 #include <rsock/sys.h>
 
 #include "arena.h"
 #include "engine.h"
+#include "numbers.h"
 #include "stream.h"
 
 #define SMALL_SET 64
@@ -65,26 +64,15 @@ static int table_of(int fds)
 	return size > FD_SETSIZE ? size : FD_SETSIZE;
 }
 
-/*
- * Among directory entries whose names are numbers: the highest that is not the library's, + 1, or
- * @high.
- */
-static int highest_of(const uint8_t *entries, ssize_t n, int high)
+/* *@arg: the highest that is not the library's, + 1. */
+static int take(void *arg, int fd, const char *name)
 {
-	for (ssize_t at = 0; at < n;) {
-		const uint8_t *entry = entries + at;
-		uint16_t len;
-		int fd = 0;
+	int *high = arg;
 
-		memcpy(&len, entry + offsetof(struct dirent64, d_reclen), sizeof(len));
-		at += len;
-		entry += offsetof(struct dirent64, d_name);
-		while (*entry >= '0' && *entry <= '9' && fd < INT32_MAX / 10 - 1)
-			fd = fd * 10 + *entry++ - '0';
-		if (!*entry && fd >= high && !rsk_fd_ours(fd))
-			high = fd + 1;
-	}
-	return high;
+	(void)name;
+	if (fd >= *high && fd < INT32_MAX && !rsk_fd_ours(fd))
+		*high = fd + 1;
+	return 0;
 }
 
 /* Without /proc: checks the descriptors from @high to @nfds. */
@@ -105,16 +93,13 @@ static int highest_asked(int nfds, int high)
 
 static int highest(int nfds, int high)
 {
-	uint8_t entries[2048];
-	int fd = rsk_sys_openat(AT_FDCWD, "/proc/thread-self/fd",
-				O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	ssize_t n;
+	int dir = rsk_sys_openat(AT_FDCWD, "/proc/thread-self/fd",
+				 O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 
-	if (fd < 0)
+	if (dir < 0)
 		return highest_asked(nfds, high);
-	while ((n = rsk_sys_getdents64(fd, entries, sizeof(entries))) > 0)
-		high = highest_of(entries, n, high);
-	rsk_sys_close(fd);
+	rsk_numbers_each(dir, take, &high);
+	rsk_sys_close(dir);
 	return high;
 }
 
