@@ -27,7 +27,6 @@
 #include "fd_wait.h"
 #include "place.h"
 #include "registry.h"
-#include "stamps.h"
 #include "stream.h"
 #include "pm_transaction.h"
 #include "tuple.h"
@@ -104,33 +103,27 @@ static void mind_rsockd(struct rsk_stream *s)
  */
 static void looked(struct rsk_stream *s, int fd, uint64_t now, int registry)
 {
+	uint8_t *absent = &s->pairing.answer.absent, why;
 	uint32_t looks;
 
 	rsk_policy_looked(&rsk_knobs.policy, &s->pairing.search, now);
 	looks = s->pairing.search.looks;
-	if (s->pairing.answer.absent == RSK_REASON_NO_REGISTRY ||
-	    s->pairing.answer.absent == RSK_REASON_FD_LIMIT ||
-	    s->pairing.answer.absent == RSK_REASON_MEMORY)
-		s->pairing.answer.absent = 0;
+	if (*absent == RSK_REASON_NO_REGISTRY || *absent == RSK_REASON_FD_LIMIT ||
+	    *absent == RSK_REASON_MEMORY)
+		*absent = 0;
 	if (registry < 0)
-		s->pairing.answer.absent = (uint8_t)rsk_absent_registry(registry);
+		*absent = (uint8_t)rsk_absent_registry(registry);
 	else if (looks >= LOOKS_ALONE &&
 		 (!(looks & (looks - 1)) || looks == rsk_knobs.policy.looks_max))
-		s->pairing.answer.absent = (uint8_t)rsk_absent_why(&s->tuple, rsk_local_there());
+		*absent = (uint8_t)rsk_absent_why(&s->tuple, rsk_local_there());
 	mind_rsockd(s);
 	/* The peer connected, and this process lacked a resource to accept it. */
-	if (rsk_rendezvous_lacks() &&
-	    (!s->pairing.answer.absent || s->pairing.answer.absent == RSK_REASON_NO_PEER))
-		s->pairing.answer.absent = (uint8_t)rsk_absent_link(rsk_rendezvous_lacks());
-	if (s->pairing.answer.told || s->pairing.answer.absent ||
-	    !tells_more((enum rsk_reason)s->rec->reason))
-		rsk_stats_set_reason(s->rec, s->pairing.answer.told ?
-						     (enum rsk_reason)s->pairing.answer.told :
-					     s->pairing.answer.absent ?
-						     (enum rsk_reason)s->pairing.answer.absent :
-						     RSK_REASON_NO_PEER);
-	if (rsk_knobs.no_shm || s->pairing.search.looks >= LOOKS_ALONE ||
-	    rsk_remote_addr_cache_has(&s->tuple))
+	if (rsk_rendezvous_lacks() && (!*absent || *absent == RSK_REASON_NO_PEER))
+		*absent = (uint8_t)rsk_absent_link(rsk_rendezvous_lacks());
+	why = s->pairing.answer.told ? s->pairing.answer.told : *absent;
+	if (why || !tells_more((enum rsk_reason)s->rec->reason))
+		rsk_stats_set_reason(s->rec, why ? (enum rsk_reason)why : RSK_REASON_NO_PEER);
+	if (rsk_knobs.no_shm || looks >= LOOKS_ALONE || rsk_remote_addr_cache_has(&s->tuple))
 		rsk_local_lookup(s, fd);
 	rsk_local_given_up(s);
 }
@@ -295,6 +288,7 @@ static bool earned(struct rsk_stream *s)
 static void step(struct rsk_stream *s, int fd)
 {
 	uint32_t phase = rsk_stream_phase(s);
+	enum rsk_stamps stamps;
 	enum rsk_reason why;
 	int rc;
 
@@ -320,7 +314,8 @@ static void step(struct rsk_stream *s, int fd)
 			return;
 		}
 		rc = rsk_stream_learn(s, fd);
-		why = rc == -EOPNOTSUPP ? RSK_REASON_UNSUPPORTED : rsk_kernel_refuses(fd);
+		stamps = rsk_stamps_asked(fd);
+		why = rc == -EOPNOTSUPP ? RSK_REASON_UNSUPPORTED : rsk_kernel_refuses(fd, stamps);
 		if (why) {
 			rsk_stream_untrack(s, why);
 			return;
@@ -330,7 +325,7 @@ static void step(struct rsk_stream *s, int fd)
 			return;
 		}
 		/* Also of options that were set where no hook saw it: on its listener. */
-		atomic_store(&s->stamps, rsk_stamps_type(fd, rsk_stamps_asked(fd)));
+		atomic_store(&s->stamps, rsk_stamps_type(fd, stamps));
 		atomic_store(&s->phase, RSK_PHASE_LOOKUP);
 		__attribute__((fallthrough));
 	case RSK_PHASE_LOOKUP:

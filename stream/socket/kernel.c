@@ -421,9 +421,9 @@ bool rsk_kernel_is_tcp(int fd)
 	return rsk_kernel_speaks_tcp(fd) && option_is(fd, SO_TYPE, SOCK_STREAM);
 }
 
-enum rsk_reason rsk_kernel_refuses(int fd)
+enum rsk_reason rsk_kernel_refuses(int fd, enum rsk_stamps stamps)
 {
-	if (rsk_stamps_asked(fd) == RSK_STAMPS_KERNEL)
+	if (stamps == RSK_STAMPS_KERNEL)
 		return RSK_REASON_MESSAGES;
 	return option_of(fd, SO_PEEK_OFF, -1) >= 0 ? RSK_REASON_UNSUPPORTED : RSK_REASON_DIRECT;
 }
@@ -454,7 +454,7 @@ bool rsk_kernel_unfit(int fd)
 		if (rsk_sys_getsockopt(fd, set[i].level, set[i].name, &v, &len) == 0 && v)
 			return true;
 	}
-	return rsk_kernel_refuses(fd) != RSK_REASON_DIRECT;
+	return rsk_kernel_refuses(fd, rsk_stamps_asked(fd)) != RSK_REASON_DIRECT;
 }
 
 bool rsk_kernel_nonblock(int fd)

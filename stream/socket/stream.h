@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "knobs.h"
 #include "process.h"
+#include "stamps.h"
 #include "stream_state.h"
 
 /* 16 bits each; a call that finds them full is counted in plain.rx, plain.tx. */
@@ -86,7 +87,7 @@ bool rsk_kernel_speaks_tcp(int fd);
  * Checks options that were set before the library knew the stream (on its listener, before exec)
  * and that a ring cannot provide. Returns the reason to stay on TCP, or RSK_REASON_DIRECT.
  */
-enum rsk_reason rsk_kernel_refuses(int fd);
+enum rsk_reason rsk_kernel_refuses(int fd, enum rsk_stamps stamps);
 /* The same, and those that a hook would have seen, had the program set them itself. */
 bool rsk_kernel_unfit(int fd);
 bool rsk_kernel_nonblock(int fd);
