@@ -57,7 +57,7 @@ static bool settled(struct rsk_stream *s)
 	rsk_lock(&s->rx_lock);
 	is = rsk_tx_arrived(&s->tx) && !rsk_tx_retransmits(&s->tx) && s->tx.fin == RSK_FIN_OPEN &&
 	     rsk_rx_drained(&s->rx) && !s->rx.fin && !rsk_over_unread(s) && !rsk_stream_failed(s) &&
-	     !atomic_load(&s->fallback_due);
+	     !atomic_load(&s->fallback_due) && !rsk_zerocopy_pending(&s->zerocopy);
 	rsk_unlock(&s->rx_lock);
 	rsk_unlock(&s->tx_lock);
 	return is;

@@ -20,7 +20,8 @@ void rsk_stream_search_anew(struct rsk_stream *s);
  * the stream, by @fd, and does nothing with it yet. Leaves the ring for good, and begins anew, as
  * if the stream had just been accepted or connected; the caller looks at its phase once more. Does
  * nothing as long as bytes of the pairing are under way, or another call uses the stream: then a
- * later call does. No lock is held.
+ * later call does. If another one comes in that very moment the stream stays on TCP. No lock is
+ * held.
  */
 void rsk_stream_anew(struct rsk_stream *s, int fd);
 

@@ -2,8 +2,6 @@
 /* family.c - see family.h. */
 #include "family.h"
 
-#include "anew.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 
 #include <rsock/sys.h>
 
+#include "anew.h"
 #include "arena.h"
 #include "epoll.h"
 #include "pairing.h"

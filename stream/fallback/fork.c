@@ -256,15 +256,15 @@ static void inherit(void)
 
 	for (uint32_t i = 0; i < fork_now.streams; i++) {
 		struct rsk_stream *s = fork_now.stream[i];
+		enum rsk_reason why = RSK_REASON_DIRECT;
 		uint32_t was = rsk_stream_phase(s);
-		bool anew;
 
 		rsk_stream_inherit(s, asleep);
-		anew = rsk_stream_phase(s) == RSK_PHASE_CANDIDATE;
-		rsk_stream_record_anew(s, was == RSK_PHASE_UNTRACKED ? RSK_REASON_INHERITED :
-					  was == RSK_PHASE_PAIRED && !anew ?
-								       RSK_REASON_SHARED_HOLDER :
-								       RSK_REASON_DIRECT);
+		if (was == RSK_PHASE_UNTRACKED)
+			why = RSK_REASON_INHERITED;
+		else if (was == RSK_PHASE_PAIRED && rsk_stream_phase(s) != RSK_PHASE_CANDIDATE)
+			why = RSK_REASON_SHARED_HOLDER;
+		rsk_stream_record_anew(s, why);
 	}
 	for (uint32_t i = 0; i < fork_now.entries; i++) {
 		int fd = fork_now.entry[i].fd;
