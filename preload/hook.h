@@ -314,6 +314,12 @@ long rsk_uring_enter(const long a[static 6]);
 long rsk_uring_register(const long a[static 6]);
 
 /*
+ * hook_cmsg.c: writes what recvmsg() returns in @msg, but the control messages: no name, @flags;
+ * *room: bytes for control messages. False: it cannot be written.
+ */
+bool rsk_msg_begin(struct msghdr *msg, int flags, size_t *room);
+
+/*
  * hook_cmsg.c: TCP_INQ, timestamps. rsk_cmsg_ask - a socket was set to one of them.
  * rsk_cmsg_asked - whether any socket of this process ever was. rsk_cmsg_tell - writes the control
  * messages for @msg, with @room for them, after the engine has filled it with @got bytes (bytes of

@@ -22,6 +22,18 @@
 #define RSK_SYM(ret, name, params, args, family, raw, note) ret rsk_hook_##name params;
 #include "symbols.def"
 
+bool rsk_msg_begin(struct msghdr *msg, int flags, size_t *room)
+{
+	if (!rsk_writable(msg))
+		return false;
+	*room = msg->msg_controllen;
+	if (msg->msg_name)
+		msg->msg_namelen = 0;
+	msg->msg_controllen = 0;
+	msg->msg_flags = flags;
+	return true;
+}
+
 /*
  * As the kernel's put_cmsg(), behind what is in msg_control already: msg_controllen bytes of @room,
  * which was the caller's msg_controllen.
@@ -214,13 +226,8 @@ ssize_t rsk_errqueue_recvmsg(int fd, struct msghdr *msg, int flags)
 	if (!rsk_errqueue_take(fd, ret, saved, range))
 		return ret;
 	/* As in the kernel: the entry is taken by now. */
-	if (!rsk_writable(msg))
+	if (!rsk_msg_begin(msg, (flags & MSG_CMSG_CLOEXEC) | MSG_ERRQUEUE, &room))
 		return rsk_result(-EFAULT);
-	room = msg->msg_controllen;
-	if (msg->msg_name)
-		msg->msg_namelen = 0;
-	msg->msg_controllen = 0;
-	msg->msg_flags = (flags & MSG_CMSG_CLOEXEC) | MSG_ERRQUEUE;
 	rsk_put_completion(fd, msg, room, range);
 	return 0;
 }

@@ -245,13 +245,8 @@ ssize_t rsk_hook_recvmsg(int fd, struct msghdr *msg, int flags)
 	if (ret < 0 || !filled)
 		return ret;
 	/* As in the kernel: the bytes are consumed by now. */
-	if (!rsk_writable(msg))
+	if (!rsk_msg_begin(msg, flags & MSG_CMSG_CLOEXEC, &room))
 		return rsk_result(-EFAULT);
-	room = msg->msg_controllen;
-	if (msg->msg_name)
-		msg->msg_namelen = 0;
-	msg->msg_controllen = 0;
-	msg->msg_flags = flags & MSG_CMSG_CLOEXEC;
 	/*
 	 * A socket accepted from another program's listener may have TCP_INQ set without a call
 	 * here.

@@ -108,41 +108,36 @@ def proxy_chain(t):
         t.stats.direct(hop, to_server=SIZE, to_client=SIZE, bulk=True)
 
 
-@case(90)
-def inetd(t):
-    """The classic case: inetd accepts, forks, executes /bin/cat with the connection as fds 0, 1, 2.
+def echoed_under_inetd(t, program, argv, times):
+    """inetd accepts, forks, and executes an echo program with the connection as fds 0, 1, 2.
+    Returns the port, when so many files have come back.
     """
     port = t.free_port()
     config = t.path("inetd.conf")
     with open(config, "w") as file:
-        file.write(f"127.0.0.1:{port} stream tcp nowait root /bin/cat cat\n")
+        file.write(f"127.0.0.1:{port} stream tcp nowait root {program} {argv}\n")
     server = t.spawn(["inetutils-inetd", "-d", config], name="inetd",
                      env={"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
     t.listening(server, port)
     source = t.file("source", SIZE)
-    for number in range(5):
+    for number in range(times):
         transfer(t, port, source, t.path(f"got{number}"))
         t.same_file(t.path(f"got{number}"), source, f"echo {number}")
     t.stop(server)
+    return port
+
+
+@case(90)
+def inetd(t):
+    """The classic case: a program that refers to stdout."""
+    port = echoed_under_inetd(t, "/bin/cat", "cat", 5)
     t.stats.plain(port, "client", streams=5, bytes_moved=5 * 2 * SIZE)
 
 
 @case(90)
 def inetd_read_write(t):
     """The same with a program that uses no stdio on fds 0, 1, 2."""
-    port = t.free_port()
-    config = t.path("inetd.conf")
-    program = os.path.join(t.bin, "app_std_echo")
-    with open(config, "w") as file:
-        file.write(f"127.0.0.1:{port} stream tcp nowait root {program} app_std_echo bulk\n")
-    server = t.spawn(["inetutils-inetd", "-d", config], name="inetd",
-                     env={"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
-    t.listening(server, port)
-    source = t.file("source", SIZE)
-    for number in range(3):
-        transfer(t, port, source, t.path(f"got{number}"))
-        t.same_file(t.path(f"got{number}"), source, f"echo {number}")
-    t.stop(server)
+    port = echoed_under_inetd(t, os.path.join(t.bin, "app_std_echo"), "app_std_echo bulk", 3)
     t.stats.direct(port, to_server=3 * SIZE, to_client=3 * SIZE, streams=3, bulk=True)
 
 
