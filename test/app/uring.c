@@ -296,15 +296,14 @@ CASE(registered_early, 0,
 		SAY(fd, "last");
 		app_hear(fd, 4);
 	} else {
-		struct sockaddr_in to = { .sin_family = AF_INET,
-					  .sin_port = htons((uint16_t)app_port()),
-					  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 		bool have = ring_open(&ring);
+		struct app_addr to;
 
+		app_addr_make(&to, 0, false, app_port());
 		fd = socket(AF_INET, SOCK_STREAM, 0);
 		if (have && syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_FILES, &fd, 1))
 			app_die("register: %s", app_errname(errno));
-		R(connect(fd, (void *)&to, sizeof(to)));
+		R(connect(fd, &to.sa, to.len));
 		for (int i = 0; i < 300; i++) {
 			app_write_all(fd, "ping", 4);
 			app_read_full(fd, buf, 4);
@@ -338,17 +337,16 @@ CASE(polled_early, 0, "a ring watches a socket from before its connect on, again
 		SAY(fd, "last");
 		app_hear(fd, 4);
 	} else {
-		struct sockaddr_in to = { .sin_family = AF_INET,
-					  .sin_port = htons((uint16_t)app_port()),
-					  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 		struct pollfd p = { .events = POLLIN };
+		struct app_addr to;
 
+		app_addr_make(&to, 0, false, app_port());
 		e.fd = p.fd = fd = socket(AF_INET, SOCK_STREAM, 0);
 		if (ring_open(&ring)) {
 			ring_submit_only(&ring, &e);
 			p.fd = ring.fd; /* readable: there are completions */
 		}
-		R(connect(fd, (void *)&to, sizeof(to)));
+		R(connect(fd, &to.sa, to.len));
 		for (int i = 0; i < 300; i++) {
 			app_write_all(fd, "ping", 4);
 			app_read_full(fd, buf, 4);
