@@ -8,11 +8,13 @@
 
 #include "boot.h"
 #include "engine.h"
+#include "filter_trial.h"
 #include "fork.h"
 #include "signal_trampoline.h"
 #include "real.h"
 
 bool rsk_booted;
+bool rsk_boot_follows;
 
 /*
  * The libc functions that the engine may call (host.h), through the table, which is filled by then.
@@ -39,9 +41,9 @@ static const struct rsk_host rsk_boot_host = {
 
 /*
  * The steps. Each returns 0 to go on, or -errno to stop there: the hooks then only make the real
- * call. No step waits or starts a thread. No step makes a system call (beyond what dlsym's own
- * allocations may), but for the last one: fstat(2), which the loader makes as well, and more only
- * for a program that finds a TCP socket.
+ * call; -EAGAIN: rsk_boot_late() goes on with the next one. No step starts a thread. Up to
+ * rsk_boot_waits() no step makes a system call that the loader does not make as well (memory for
+ * lists of libc's, reading a file).
  */
 static int rsk_boot_symbols(void)
 {
@@ -60,6 +62,26 @@ static int rsk_boot_wanted(void)
 	const char *off = getenv("RSOCK_DISABLE");
 
 	return off && *off && *off != '0' ? -ECANCELED : 0;
+}
+
+/* The process has begun under a seccomp filter. */
+static bool rsk_boot_filtered;
+
+/* Where there may be a connection already, the trial is made at once. */
+static int rsk_boot_waits(void)
+{
+	rsk_boot_follows = true;
+	rsk_boot_filtered = rsk_filter_is_there();
+	return rsk_boot_filtered && !rsk_fd_any_at_start() ? -EAGAIN : 0;
+}
+
+static int rsk_boot_tried(void)
+{
+	enum rsk_trial got = rsk_boot_filtered ? rsk_filter_try() : RSK_TRIAL_PASSED;
+
+	if (got == RSK_TRIAL_STRICT)
+		rsk_engine_within_host();
+	return got == RSK_TRIAL_PASSED || got == RSK_TRIAL_STRICT ? 0 : -EPERM;
 }
 
 static int rsk_boot_engine(void)
@@ -90,29 +112,50 @@ static int rsk_boot_inherited(void)
 }
 
 static int (*const rsk_ladder[])(void) = {
-	rsk_boot_symbols, rsk_boot_trusted,    rsk_boot_wanted,	   rsk_boot_engine,
-	rsk_fork_boot,	  rsk_boot_quick_exit, rsk_boot_inherited,
+	rsk_boot_symbols, rsk_boot_trusted,    rsk_boot_wanted,
+	rsk_fork_boot,	  rsk_boot_quick_exit, rsk_boot_waits,
+	rsk_boot_tried,	  rsk_boot_engine,     rsk_boot_inherited,
 };
 
+/* From RSK_BOOT_WAITS on, libc's functions are known. */
 enum {
 	RSK_BOOT_NOT,
 	RSK_BOOT_CLIMBING,
+	RSK_BOOT_WAITS,
+	RSK_BOOT_CLIMBING_ON,
 	RSK_BOOT_DONE
 };
 static _Atomic(int) rsk_boot_state;
+static size_t rsk_boot_step; /* the next one; of the thread that climbs */
+
+static void rsk_boot_climb(void)
+{
+	int saved = errno, rc = 0;
+
+	while (rc == 0 && rsk_boot_step < sizeof(rsk_ladder) / sizeof(rsk_ladder[0]))
+		rc = rsk_ladder[rsk_boot_step++]();
+	__atomic_store_n(&rsk_booted, rc == 0, __ATOMIC_RELEASE);
+	atomic_store(&rsk_boot_state, rc == -EAGAIN ? RSK_BOOT_WAITS : RSK_BOOT_DONE);
+	errno = saved;
+}
 
 bool rsk_boot(void)
 {
-	int state = RSK_BOOT_NOT, saved = errno, rc = 0;
+	int state = RSK_BOOT_NOT;
 
 	if (!atomic_compare_exchange_strong(&rsk_boot_state, &state, RSK_BOOT_CLIMBING))
-		return state == RSK_BOOT_DONE;
-	for (size_t i = 0; rc == 0 && i < sizeof(rsk_ladder) / sizeof(rsk_ladder[0]); i++)
-		rc = rsk_ladder[i]();
-	__atomic_store_n(&rsk_booted, rc == 0, __ATOMIC_RELEASE);
-	atomic_store(&rsk_boot_state, RSK_BOOT_DONE);
-	errno = saved;
+		return state >= RSK_BOOT_WAITS;
+	rsk_boot_climb();
 	return true;
+}
+
+bool rsk_boot_late(void)
+{
+	int state = RSK_BOOT_WAITS;
+
+	if (atomic_compare_exchange_strong(&rsk_boot_state, &state, RSK_BOOT_CLIMBING_ON))
+		rsk_boot_climb();
+	return __atomic_load_n(&rsk_booted, __ATOMIC_ACQUIRE);
 }
 
 __attribute__((constructor)) static void rsk_boot_constructor(void)

@@ -17,9 +17,24 @@
 bool rsk_boot(void);
 
 /*
- * The engine is running. False in a set-uid program, when switched off (RSOCK_DISABLE), and before
- * boot has reached that step: then every hook only makes the real call.
+ * The engine is running. False in a set-uid program, when switched off (RSOCK_DISABLE), before boot
+ * has reached that step, and under a seccomp filter that kills for its calls: then every hook only
+ * makes the real call.
  */
 extern bool rsk_booted;
+
+/*
+ * The engine is running, or may run later: signal handlers are the trampoline's from now on. Never
+ * false again.
+ */
+extern bool rsk_boot_follows;
+
+/*
+ * In a process that has begun under a seccomp filter, start-up waits, without a system call of the
+ * library's own, until the program makes the first descriptor that the engine has to know: then
+ * this is called, tries the filter, and goes on unless that kills. Returns rsk_booted; false while
+ * another thread is in here. Keeps errno.
+ */
+bool rsk_boot_late(void);
 
 #endif

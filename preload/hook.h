@@ -78,6 +78,12 @@ static inline bool rsk_live(void)
 	return rsk_booted && !rsk_direct;
 }
 
+/* The same, for a call that has made a descriptor which the engine has to know. */
+static inline bool rsk_begins(void)
+{
+	return !rsk_direct && (__builtin_expect(rsk_booted, 1) || rsk_boot_late());
+}
+
 /* Converts the engine's 0, count or -errno to libc's convention: sets errno, and returns -1. */
 static inline ssize_t rsk_result(ssize_t n)
 {

@@ -10,7 +10,7 @@
 
 static int rsk_after_epoll(int fd)
 {
-	if (fd >= 0 && rsk_live()) {
+	if (fd >= 0 && rsk_begins()) {
 		rsk_fd_new(fd);
 		rsk_fd_epoll(fd);
 	}

@@ -49,7 +49,8 @@ bool rsk_kernel_reads(const void *p, size_t len)
  */
 int rsk_seccomp_begins(const struct sock_fprog *filter)
 {
-	if (rsk_live() && filter && rsk_readable(filter) &&
+	/* Afterwards a trial of what is in force by now could kill. */
+	if (rsk_begins() && filter && rsk_readable(filter) &&
 	    rsk_reads(filter->filter, filter->len * sizeof(*filter->filter)) &&
 	    rsk_engine_filtered(filter->filter, filter->len))
 		return 0;

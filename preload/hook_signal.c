@@ -19,9 +19,9 @@ int rsk_hook_sigaction(int sig, const struct sigaction *act, struct sigaction *o
 	 * Another library's constructor installs a handler before our constructor runs: it has to
 	 * wait for the end of signal-deferred sections as any other.
 	 */
-	if (!rsk_booted)
+	if (!rsk_boot_follows)
 		rsk_boot();
-	if (!rsk_booted)
+	if (!rsk_boot_follows)
 		return rsk_real.sigaction(sig, act, old);
 	return rsk_trampoline_sigaction(sig, act, old, !rsk_direct);
 }

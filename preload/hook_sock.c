@@ -19,12 +19,12 @@ int rsk_hook_socket(int domain, int type, int protocol)
 {
 	int fd = rsk_real.socket(domain, type, protocol);
 
-	if (fd >= 0 && rsk_live())
-		rsk_fd_socket(fd,
-			      (domain == AF_INET || domain == AF_INET6) &&
-				      (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
-				      (protocol == 0 || protocol == IPPROTO_TCP),
-			      type & SOCK_NONBLOCK);
+	bool tcp = (domain == AF_INET || domain == AF_INET6) &&
+		   (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
+		   (protocol == 0 || protocol == IPPROTO_TCP);
+
+	if (fd >= 0 && (tcp ? rsk_begins() : rsk_live()))
+		rsk_fd_socket(fd, tcp, type & SOCK_NONBLOCK);
 	return fd;
 }
 
@@ -57,7 +57,7 @@ int rsk_hook_listen(int fd, int backlog)
 /* @before: the listener's table word; @flags: SOCK_* as given to accept4(). */
 static int rsk_after_accept(int fd, int listener, uintptr_t before, int flags)
 {
-	if (fd < 0 || !rsk_live())
+	if (fd < 0 || !rsk_begins())
 		return fd;
 	/* O_NONBLOCK is not inherited. */
 	rsk_fd_accepted(fd, flags & SOCK_NONBLOCK, listener, before);

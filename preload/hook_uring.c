@@ -119,7 +119,7 @@ static bool rsk_uring_add(int fd, const struct io_uring_params *p)
 long rsk_uring_setup(const long a[static 6])
 {
 	struct io_uring_params *p = (void *)a[1]; /* NOLINT(performance-no-int-to-ptr) */
-	bool followed = rsk_live() && rsk_readable(p) && !(p->flags & ~RSK_URING_FOLLOWED);
+	bool followed = rsk_begins() && rsk_readable(p) && !(p->flags & ~RSK_URING_FOLLOWED);
 	int fd;
 
 	if (!followed && rsk_no_more(RSK_REASON_IO_URING) < 0)

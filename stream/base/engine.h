@@ -52,11 +52,19 @@ struct rsk_stream;
 void rsk_engine_init(const struct rsk_host *host);
 
 /*
- * Called once, after rsk_engine_init(), before the program makes calls: TCP connections that it
- * finds become streams, at 0 to 2 if it cannot use stdio there. A program that finds no socket
- * makes some calls of fstat(2), and no other.
+ * Called once, after rsk_engine_init(): TCP connections that the program has found when it started
+ * become streams, at 0 to 2 if it cannot use stdio there. A program that finds no socket makes some
+ * calls of fstat(2), and no other.
  */
 void rsk_fd_at_start(void);
+/*
+ * Whether there may be such connections: any sockets. Before rsk_engine_init(); makes no system
+ * call but by libc's fstat(), as the loader does.
+ */
+bool rsk_fd_any_at_start(void);
+
+/* The process makes no links to other hosts; called before rsk_engine_init(). */
+void rsk_engine_within_host(void);
 
 /*
  * fork(): call prepare in the parent before it, then exactly one of parent (@ok: the child exists)

@@ -238,6 +238,12 @@ bool rsk_filter_allows(const struct sock_filter *code, size_t n, const struct rs
 	return true;
 }
 
+const struct rsk_filter_call *rsk_filter_needed(size_t *n)
+{
+	*n = sizeof(needed) / sizeof(needed[0]);
+	return needed;
+}
+
 const struct rsk_filter_call *rsk_filter_denies(const struct sock_filter *code, size_t n)
 {
 	const struct rsk_filter_call *call = needed,

@@ -36,6 +36,9 @@ struct rsk_filter_state {
 bool rsk_filter_allows(const struct sock_filter *code, size_t n, const struct rsk_filter_call *call,
 		       struct rsk_filter_state *room);
 
+/* The rows of needed_calls.def, *n of them. */
+const struct rsk_filter_call *rsk_filter_needed(size_t *n);
+
 /*
  * The first row of needed_calls.def that @code may not let through, or NULL if it lets all of them
  * through. The caller has checked that @code can be read. Signal-safe; does not block.

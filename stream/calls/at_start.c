@@ -58,6 +58,20 @@ static bool any_socket(void)
 	return false;
 }
 
+bool rsk_fd_any_at_start(void)
+{
+	struct stat st;
+
+	for (int fd = 0, gap = 0; gap < GAP; fd++) {
+		int rc = fstat(fd, &st);
+
+		if (rc == 0 && S_ISSOCK(st.st_mode))
+			return true;
+		gap = rc == 0 ? 0 : gap + 1;
+	}
+	return false;
+}
+
 /*
  * An epoll set in which the former program has registered the socket, or an io_uring: this library
  * knows neither (docs/gaps.md).

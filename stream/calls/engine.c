@@ -35,6 +35,11 @@ void rsk_engine_init(const struct rsk_host *host)
 	errno = saved;
 }
 
+void rsk_engine_within_host(void)
+{
+	rsk_progress_forbid();
+}
+
 void rsk_engine_stop_promoting(enum rsk_reason why)
 {
 	int none = 0;

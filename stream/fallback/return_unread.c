@@ -14,40 +14,18 @@
 #include "return_unread.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include <rsock/sys.h>
 
 #include "arena.h"
+#include "filter_trial.h"
 #include "log.h"
 #include "rx_parts.h"
 #include "stream.h"
 
 #define BLOCK_BYTES 65536
-
-/*
- * True if this thread may be under a seccomp filter now; also if that cannot be seen. pidfd_getfd()
- * is in no set of calls that a service filter has by default (systemd's @system-service), and such
- * a filter may kill.
- */
-static bool filtered(void)
-{
-	static const char key[] = "\nSeccomp:\t";
-	char text[4096], *at;
-	int fd = rsk_sys_openat(AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
-	ssize_t n;
-
-	if (fd < 0)
-		return true;
-	n = rsk_sys_read(fd, text, sizeof(text) - 1);
-	rsk_sys_close(fd);
-	text[n > 0 ? n : 0] = 0;
-	at = strstr(text, key);
-	return !at || at[sizeof(key) - 1] != '0';
-}
 
 int rsk_return_unread_borrow(struct rsk_stream *s)
 {
@@ -55,7 +33,7 @@ int rsk_return_unread_borrow(struct rsk_stream *s)
 	socklen_t len = sizeof(cookie);
 	int pidfd, fd;
 
-	if (s->apart || filtered())
+	if (s->apart || !rsk_filter_borrows())
 		return -EPERM;
 	pidfd = rsk_own_fd(
 		rsk_sys_pidfd_open(s->link->hollow ? s->peer.pid : s->link->peer_pid, 0));

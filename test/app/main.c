@@ -8,7 +8,12 @@
 
 #include <getopt.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "runner.h"
 #include "side.h"
@@ -119,8 +124,27 @@ static int usage(FILE *out, int code)
 		"environment: LIBRSOCK=path of librsock.so, RSOCK_TOOL=path of rsock;\n"
 		"  APP_HOST, APP_HOST6=address to listen on and connect to instead of loopback,\n"
 		"  APP_WARM_S=seconds to wait for a promotion, "
-		"APP_SCALE=how much longer to wait\n");
+		"APP_SCALE=how much longer to wait\n"
+		"  APP_FILTERED=1: all processes begin under a seccomp filter\n");
 	return code;
+}
+
+/* It kills for a call that nobody makes but the library's trial of such a filter. */
+static void set_filter(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_swapoff, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog)) {
+		perror("APP_FILTERED");
+		exit(2);
+	}
 }
 
 int main(int argc, char **argv)
@@ -145,6 +169,8 @@ int main(int argc, char **argv)
 			return run_helper(argc - 2, argv + 2);
 		return be_side();
 	}
+	if (getenv("APP_FILTERED"))
+		set_filter();
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 'l') {
 			for (const struct app_case *const *at = __start_app_cases;

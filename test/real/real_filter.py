@@ -1,7 +1,6 @@
 #!/usr/bin/python3 -B
-"""Programs under the filter of systemd's SystemCallFilter=@system-service, which kills them for
-every other call.
-"""
+"""Programs under filters as of systemd's SystemCallFilter=: every other call kills them."""
+import re
 import sys
 
 from lib.harness import PROGRAMS, PYTHON, case, main
@@ -37,17 +36,32 @@ sys.stdin.read()
 """
 
 
-def served(t, how):
+def under(calls):
+    """The library in the program sees it set the filter."""
+    return [PYTHON, "-B", f"{PROGRAMS}/under_filter.py", calls]
+
+
+def begun_under(t, calls):
+    """The program begins under the filter, which nothing preloaded has set."""
+    return ["env", "-u", "LD_PRELOAD", *under(calls), "env", f"LD_PRELOAD={t.library or ''}"]
+
+
+def exchanged(t, how, server_under, client_under):
     """The server leaves the ring with bytes unread; the client makes no call meanwhile."""
     port = t.free_port()
-    wrapper = [PYTHON, "-B", f"{PROGRAMS}/under_filter.py", "@system-service"]
-    server = t.spawn([*wrapper, PYTHON, "-c", SERVER, port, how], name="server")
+    server = t.spawn([*server_under, PYTHON, "-c", SERVER, port, how], name="server")
     t.listening(server, port)
-    client = t.spawn([*wrapper, PYTHON, "-c", CLIENT, port], name="client", stdin="pipe")
+    client = t.spawn([*client_under, PYTHON, "-c", CLIENT, port], name="client", stdin="pipe")
     t.wait(server)
     t.equal(server.out().strip(), "right", "what the server read")
     client.popen.stdin.close()
     t.wait(client)
+    return port
+
+
+def served(t, how):
+    wrapper = under("@system-service")
+    port = exchanged(t, how, wrapper, wrapper)
     t.stats.direct(port, to_server=192000, to_client=192000, share=0.4)
 
 
@@ -62,6 +76,56 @@ def executed(t):
     process.
     """
     served(t, "exec")
+
+
+@case(60)
+def begun(t):
+    wrapper = begun_under(t, "@system-service")
+    port = exchanged(t, "options", wrapper, wrapper)
+    t.stats.direct(port, to_server=192000, to_client=192000, share=0.4)
+
+
+def stays_on_tcp(t, server_under, client_under):
+    """A process that the library must not touch has no statistics."""
+    port = exchanged(t, "options", server_under, client_under)
+    if not t.library:
+        return
+    t.stats.sample()
+    told = [t.stats.of_port(port, side) for side in ("server", "client")]
+    t.equal([bool(streams) for streams in told], [server_under == [], client_under == []],
+            "ends that are in the statistics")
+    for stream in sum(told, []):
+        t.equal(stream.ring_bytes, 0, "bytes by a ring")
+
+
+@case(120)
+def begun_lacking(t):
+    """One call less than the library makes: at its start, when it pairs, in a wait."""
+    for call in ("eventfd2", "memfd_create", "socketpair", "preadv2"):
+        wrapper = begun_under(t, f"@system-service,~{call}")
+        stays_on_tcp(t, wrapper, [])
+        stays_on_tcp(t, [], wrapper)
+
+
+def calls_on_tcp(t, server_under, client_under, traced):
+    """All that server and client call on kernel TCP, besides what a trial makes."""
+    exchanged(t, "options", server_under, client_under)
+    found = set()
+    for path in traced:
+        with open(path, encoding="utf-8") as file:
+            found |= set(re.findall(r"^\d+ +(\w+)\(", file.read(), re.M))
+    t.check(len(found) > 20, f"strace saw {len(found)} calls")
+    return found
+
+
+@case(60)
+def begun_on_tcp(t):
+    """Nothing but what the programs call on kernel TCP, and the trial's clone() and wait4()."""
+    traced = [t.path("server.strace"), t.path("client.strace")]
+    tracers = [["strace", "-f", "-E", "LD_PRELOAD", "-o", path] for path in traced]
+    found = calls_on_tcp(t, *tracers, traced)
+    wrapper = begun_under(t, ",".join(sorted(found | {"clone", "wait4"})))
+    stays_on_tcp(t, wrapper, wrapper)
 
 
 if __name__ == "__main__":

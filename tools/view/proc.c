@@ -297,8 +297,8 @@ size_t proc_notes(const struct proc *p, char text[static PROC_NOTES][160])
 
 	if (p->seccomp > 0)
 		snprintf(text[n++], 160,
-			 "A seccomp filter is in force; it stops the library only if the program "
-			 "has set it itself and it refuses a call that the library needs.");
+			 "A seccomp filter is in force; it stops the library if it kills for a "
+			 "call of it, or refuses one and the program has set it itself.");
 	if (p->io_uring == ANSWER_YES)
 		snprintf(text[n++], 160,
 			 "It has an io_uring: the sockets that it uses there stay on TCP.");

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
-"""under_filter.py SET PROGRAM ARGS... (real_filter.py): runs PROGRAM as systemd does with
-SystemCallFilter=SET; every other call kills it.
+"""under_filter.py CALLS PROGRAM ARGS... (real_filter.py): runs PROGRAM as systemd does with
+SystemCallFilter=CALLS, its sets and names with commas between them, "~" before one that is taken
+out again; every other call kills it.
 """
 import ctypes
 import os
@@ -25,8 +26,16 @@ def calls_of(name):
     return names
 
 
+def allowed_by(words):
+    allowed = set()
+    for word in words.split(","):
+        calls = calls_of(word.lstrip("~")) if "@" in word else {word.lstrip("~")}
+        allowed = allowed - calls if word.startswith("~") else allowed | calls
+    return allowed
+
+
 def main():
-    allowed = calls_of(sys.argv[1])
+    allowed = allowed_by(sys.argv[1])
     library = ctypes.CDLL("libseccomp.so.2", use_errno=True)
     library.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(library.seccomp_init(KILL_PROCESS))
