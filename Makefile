@@ -8,7 +8,7 @@ export RSOCK_TOOL := $(CURDIR)/build/bin/rsock
 .PHONY: build deps demo demo-cluster test test-rdma test-rdma-short test-configs bench bench-quick \
 	picture bench-mapper bench-cluster bench-rdma bench-rdma-quick bench-rdma-paper \
 	bench-rdma-cost bench-rdma-counts bench-rdma-failover bench-mechanisms \
-	check check-text format model fuzz fuzz-long \
+	bench-promotion check check-text format model fuzz fuzz-long \
 	differ differ-long soak soak-long test-all chaos-long mutants guard sanitize deb \
 	test-deb arm64 debian-next clean
 
@@ -63,6 +63,10 @@ picture:
 # locked access, order, mailboxes; the paper's model of the dynamic transfer; some 4 minutes
 bench-mechanisms: build
 	@python3 -B bench/mechanisms.py
+
+# bytes by TCP until a stream is on the ring, on one host and between containers, as root; a minute
+bench-promotion: build
+	@python3 -B bench/promotion.py
 
 # the port mapper's service: transactions, memory, connections, a fabric of 10,000 hosts
 bench-mapper: build

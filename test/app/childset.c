@@ -16,8 +16,7 @@ static void with_a_child(uint32_t events)
 	fd = app_open(COLD);
 	if (CLI)
 		ADD(ep, fd, events, 1);
-	turns(ep, fd, TURNS);
-	turns(ep, fd, TURNS);
+	turns_onto_ring(ep, fd, 2 * TURNS);
 	app_expect_rings(1);
 	if (CLI) {
 		wait_say("nothing", ep, 0);
@@ -96,7 +95,7 @@ CASE(beside_others, DIRECT,
 	fd = app_open(COLD);
 	if (CLI)
 		ADD(ep, fd, EPOLLIN, 1);
-	turns(ep, fd, 2 * TURNS);
+	turns_onto_ring(ep, fd, 2 * TURNS);
 	app_expect_rings(1);
 	if (CLI) {
 		MUST(write(event, &one, sizeof(one)));
@@ -137,7 +136,7 @@ CASE(forks_again, DIRECT, "further forks while the stream is on the ring; the ch
 	fd = app_open(COLD);
 	if (CLI)
 		ADD(ep, fd, EPOLLIN, 1);
-	turns(ep, fd, TURNS);
+	turns_onto_ring(ep, fd, TURNS);
 	if (CLI) {
 		second = holder(fd, CHILD_HEARD, NULL);
 		app_flag_wait(CHILD_HEARD);
@@ -145,7 +144,7 @@ CASE(forks_again, DIRECT, "further forks while the stream is on the ring; the ch
 	turns(ep, fd, 20);
 	if (CLI)
 		end_holder(second);
-	turns(ep, fd, 2 * TURNS);
+	turns_onto_ring(ep, fd, 2 * TURNS);
 	app_expect_rings(1);
 	if (CLI)
 		end_child(first);
@@ -186,7 +185,7 @@ CASE(both_have_stream, DIRECT, "a stream that the child has, too, is put into th
 		end_child(pid);
 	}
 	app_sync();
-	turns(ep, fd, 2 * TURNS);
+	turns_onto_ring(ep, fd, 2 * TURNS);
 	app_expect_rings(1);
 	app_close(fd);
 }
@@ -381,7 +380,7 @@ CASE(of_the_child, DIRECT, "the child puts a stream of its own into the set, and
 	fd = app_open(COLD);
 	if (CLI)
 		ADD(ep, fd, EPOLLIN, 1);
-	turns(ep, fd, 2 * TURNS);
+	turns_onto_ring(ep, fd, 2 * TURNS);
 	app_expect_rings(1);
 	app_close(fd);
 	if (CLI) {

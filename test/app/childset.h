@@ -38,29 +38,45 @@ static inline void end_child(pid_t pid)
 	app_reap(pid, "child");
 }
 
-/* The server speaks first; the client, which waits on @ep, answers. Both count what was right. */
-static inline void turns(int ep, int fd, int count)
+/* The server speaks first; the client, which waits on @ep, answers. True: it was right. */
+static inline bool turn(int ep, int fd, uint32_t i)
 {
 	struct epoll_event ev = { 0 };
-	uint32_t word = 0, right = 0;
+	uint32_t word = 0;
+	bool right;
 
-	for (uint32_t i = 0; i < (uint32_t)count; i++) {
-		if (SRV) {
-			app_write_all(fd, &i, sizeof(i));
-			right += app_read_full(fd, &word, sizeof(word)) == sizeof(word) &&
-				 word == i + 1;
-			continue;
-		}
-		if (epoll_wait(ep, &ev, 1, 20000) != 1 || ev.data.u64 != 1) {
-			LOG("turn %u: events %x, data %llx", i, ev.events,
-			    (unsigned long long)ev.data.u64);
-			break;
-		}
-		right += app_read_full(fd, &word, sizeof(word)) == sizeof(word) && word == i;
-		word++;
-		app_write_all(fd, &word, sizeof(word));
+	if (SRV) {
+		app_write_all(fd, &i, sizeof(i));
+		return app_read_full(fd, &word, sizeof(word)) == sizeof(word) && word == i + 1;
 	}
-	LOG("turns: %u", right);
+	if (epoll_wait(ep, &ev, 1, 20000) != 1 || ev.data.u64 != 1)
+		LOG("turn %u: events %x, data %llx", i, ev.events,
+		    (unsigned long long)ev.data.u64);
+	right = app_read_full(fd, &word, sizeof(word)) == sizeof(word) && word == i;
+	word++;
+	app_write_all(fd, &word, sizeof(word));
+	return right;
+}
+
+/* Both count what was right. */
+static inline void turns(int ep, int fd, int count)
+{
+	int right = 0;
+
+	for (int i = 0; i < count; i++)
+		right += turn(ep, fd, (uint32_t)i);
+	LOG("turns: %d", right);
+	app_sync();
+}
+
+/* As many, and between hosts more, until the stream is on the ring. */
+static inline void turns_onto_ring(int ep, int fd, int count)
+{
+	int done = 0, right = 0;
+
+	for (; app_warm_goes_on(fd, done, count); done++)
+		right += turn(ep, fd, (uint32_t)done);
+	LOG("onto the ring: right %d", right == done);
 	app_sync();
 }
 
