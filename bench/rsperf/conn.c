@@ -9,11 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static const char rsk_hello_magic[8] = "rsperf 1";
-static const char rsk_tally_magic[8] = "rsperf=1";
+#define MAGIC_BYTES 8
+static const char rsk_hello_magic[] = "rsperf 1";
+static const char rsk_tally_magic[] = "rsperf=1";
 
 struct rsk_hello_wire {
-	char magic[8];
+	char magic[MAGIC_BYTES];
 	uint32_t test_be;
 	uint32_t flow_be;
 	uint64_t size_be;
@@ -23,7 +24,7 @@ struct rsk_hello_wire {
 _Static_assert(sizeof(struct rsk_hello_wire) == RSK_MSG_BYTES, "hello");
 
 struct rsk_tally_wire {
-	char magic[8];
+	char magic[MAGIC_BYTES];
 	uint64_t rx_be;
 	uint64_t tx_be;
 	uint8_t zero[40];
@@ -39,7 +40,7 @@ void rsk_hello_encode(uint8_t out[static RSK_MSG_BYTES], const struct rsk_hello 
 		.verify_be = htobe32(h->verify),
 	};
 
-	memcpy(w.magic, rsk_hello_magic, sizeof(w.magic));
+	memcpy(w.magic, rsk_hello_magic, MAGIC_BYTES);
 	memcpy(out, &w, sizeof(w));
 }
 
@@ -53,7 +54,7 @@ int rsk_hello_decode(struct rsk_hello *h, const uint8_t in[static RSK_MSG_BYTES]
 	test = be32toh(w.test_be);
 	flow = be32toh(w.flow_be);
 	size = be64toh(w.size_be);
-	if (memcmp(w.magic, rsk_hello_magic, sizeof(w.magic)) != 0 || test == RSK_TEST_NONE ||
+	if (memcmp(w.magic, rsk_hello_magic, MAGIC_BYTES) != 0 || test == RSK_TEST_NONE ||
 	    test >= RSK_TEST_COUNT || flow >= RSK_FLOW_COUNT || !size || size > RSK_SIZE_MAX_BYTES)
 		return -EPROTO;
 	h->test = (enum rsk_test)test;
@@ -70,7 +71,7 @@ void rsk_tally_encode(uint8_t out[static RSK_MSG_BYTES], const struct rsk_tally 
 		.tx_be = htobe64(t->tx_bytes),
 	};
 
-	memcpy(w.magic, rsk_tally_magic, sizeof(w.magic));
+	memcpy(w.magic, rsk_tally_magic, MAGIC_BYTES);
 	memcpy(out, &w, sizeof(w));
 }
 
@@ -79,7 +80,7 @@ int rsk_tally_decode(struct rsk_tally *t, const uint8_t in[static RSK_MSG_BYTES]
 	struct rsk_tally_wire w;
 
 	memcpy(&w, in, sizeof(w));
-	if (memcmp(w.magic, rsk_tally_magic, sizeof(w.magic)) != 0)
+	if (memcmp(w.magic, rsk_tally_magic, MAGIC_BYTES) != 0)
 		return -EPROTO;
 	t->rx_bytes = be64toh(w.rx_be);
 	t->tx_bytes = be64toh(w.tx_be);

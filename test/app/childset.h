@@ -50,8 +50,7 @@ static inline bool turn(int ep, int fd, uint32_t i)
 		return app_read_full(fd, &word, sizeof(word)) == sizeof(word) && word == i + 1;
 	}
 	if (epoll_wait(ep, &ev, 1, 20000) != 1 || ev.data.u64 != 1)
-		LOG("turn %u: events %x, data %llx", i, ev.events,
-		    (unsigned long long)ev.data.u64);
+		LOG("turn %u: events %x, data %llx", i, ev.events, (unsigned long long)ev.data.u64);
 	right = app_read_full(fd, &word, sizeof(word)) == sizeof(word) && word == i;
 	word++;
 	app_write_all(fd, &word, sizeof(word));
