@@ -13,6 +13,7 @@
 #       objects
 #   RSK_TEST_ENV
 #       LIBRSOCK=... and RSOCK_TOOL=..., for tests
+include(CheckCCompilerFlag)
 include(CheckPIESupported)
 include(GNUInstallDirs)
 include(Warnings)
@@ -56,6 +57,12 @@ add_compile_definitions(_GNU_SOURCE=)
 # inlined (github.com/Cyan4973/xxHash, pull request 1013).
 add_compile_definitions(XXH_FORCE_MEMORY_ACCESS=0)
 add_compile_options(${RSK_WARNINGS})
+# An initializer sets all bytes of a union, which gcc 15 does not promise by default: messages have
+# unions, and are sent as a whole.
+check_c_compiler_flag(-fzero-init-padding-bits=unions RSK_ZERO_INIT_UNIONS)
+if(RSK_ZERO_INIT_UNIONS)
+	add_compile_options(-fzero-init-padding-bits=unions)
+endif()
 
 # Hardening with Debian's own flags in every build: docs/adr/hardening.md. Everything that is linked
 # has RELRO and no lazy binding, and programs are position independent. Everything that is compiled

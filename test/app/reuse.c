@@ -17,7 +17,6 @@
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/mount.h>
-#include <sys/pidfd.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -133,6 +132,14 @@ static int peer_pidfd(void)
 }
 
 /* clang-format off */
+#if __GLIBC_PREREQ(2, 43)
+#define OF_NEWER_LIBC(X) \
+	X(openat2, dir, openat2(helper[0], path + 5, &(struct open_how){ .flags = O_RDWR }, \
+				sizeof(struct open_how)))
+#else
+#define OF_NEWER_LIBC(X)
+#endif
+
 #define FILES(X) \
 	X(open, nothing, open(path, O_RDWR)) \
 	X(open_created, nothing, open(path, MODES, 0600)) \
@@ -170,7 +177,8 @@ static int peer_pidfd(void)
 	X(popen, slave, of_file(popen("cat >/dev/null", "w"))) \
 	X(popen_read, sign, of_file(after_sign(popen(shuts_and_signs(), "r")))) \
 	X(_IO_popen, slave, of_file(_IO_popen("cat >/dev/null", "w"))) \
-	X(opendir, nothing, of_dir(opendir("/tmp")))
+	X(opendir, nothing, of_dir(opendir("/tmp"))) \
+	OF_NEWER_LIBC(X)
 
 #define KERNEL(X) \
 	X(memfd_create, nothing, memfd_create("new", 0)) \
