@@ -14,6 +14,7 @@
 #include "arena.h"
 #include "engine.h"
 #include "links.h"
+#include "local.h"
 #include "over.h"
 #include "pairing.h"
 
@@ -72,6 +73,8 @@ void rsk_stream_anew(struct rsk_stream *s, int fd)
 	if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && alone(s)) {
 		rsk_stream_unpair(s);
 		rsk_stream_detach(s);
+		if (s->pairing.mapping)
+			rsk_local_unlink_later(s->pairing.mapping);
 		atomic_store_explicit(&s->fork.anew_due, false, memory_order_relaxed);
 		rsk_stats_looks_again(s->rec);
 		rsk_stream_search_anew(s);

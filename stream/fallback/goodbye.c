@@ -15,6 +15,7 @@
 #include "log.h"
 #include "recovery.h"
 #include "over.h"
+#include "pm_transaction.h"
 #include "relay.h"
 #include "resets.h"
 #include "stream.h"
@@ -80,20 +81,22 @@ static int give_owed(struct rsk_stream *s, int fd, bool close)
 
 /*
  * Another process goes on with the stream, by TCP. The pairing is this process's: the peer takes it
- * back, and is paired with the other one (anew.h). Between hosts it keeps it.
+ * back, and is paired with the other one (anew.h).
  */
-static void leave_to_another(struct rsk_stream *s)
+static void leave_to_another(struct rsk_stream *s, bool wait)
 {
 	bool settled;
 
-	if (s->link->remote || rsk_stream_failed(s))
+	if (rsk_stream_failed(s))
 		return;
 	rsk_sigdefer_enter();
 	rsk_lock(&s->tx_lock);
 	settled = rsk_tx_arrived(&s->tx) && !rsk_tx_retransmits(&s->tx) &&
 		  s->tx.fin == RSK_FIN_OPEN;
 	rsk_unlock(&s->tx_lock);
-	if (settled)
+	if (settled && s->link->remote)
+		rsk_pm_transaction_leave(s, wait);
+	else if (settled)
 		atomic_store_explicit(&rsk_seg_own_ctl(&s->link->seg, s->sid)->left, 1,
 				      memory_order_release);
 	rsk_sigdefer_exit();
@@ -124,7 +127,7 @@ static void goodbye(struct rsk_stream *s, int fd, bool close)
 	 */
 	if (!rsk_stream_sole_process(s)) {
 		if (give_owed(s, fd, close) == 0)
-			leave_to_another(s);
+			leave_to_another(s, fd >= 0);
 		return;
 	}
 	rsk_kernel_tcp_init(&k, s, fd);

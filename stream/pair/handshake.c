@@ -19,13 +19,15 @@ static const uint8_t op_of[] = {
 int rsk_link_msg_validate(const struct rsk_link_msg *m, size_t bytes, struct rsk_pm_msg *pm)
 {
 	if (bytes != sizeof(*m) || m->magic != RSK_LINK_MAGIC || m->type < RSK_LINK_HELLO ||
-	    m->type > RSK_LINK_DENY)
+	    m->type > RSK_LINK_LEFT)
 		return -EPROTO;
 	if (m->type == RSK_LINK_HELLO)
 		return rsk_seg_geometry_check(&m->geometry);
 	if (m->sid >= RSK_SEG_STREAMS || m->reason > RSK_REASON_MOST || m->fd < 0 ||
 	    m->pm_bytes > sizeof(m->pm) || m->apart > 1)
 		return -EPROTO;
+	if (m->type == RSK_LINK_LEFT)
+		return m->pm_bytes ? -EPROTO : 0;
 	if (rsk_pm_msg_decode(m->pm, m->pm_bytes, pm) < 0 || pm->op != op_of[m->type])
 		return -EPROTO;
 	return 0;

@@ -19,7 +19,7 @@
 #include "pm_msg.h"
 #include "shm.h"
 
-/* Versions: 2 has doorbells that are read, and PAUSE; 3 has apart. */
+/* Versions: 2 has doorbells that are read, and PAUSE; 3 has apart; 4 has LEFT. */
 #define RSK_LINK_LETTERS 0x6b6e6c72736b
 #define RSK_LINK_MAGIC RSK_MAGIC_LOW(RSK_LINK_LETTERS, RSK_LINK_VERSION)
 
@@ -31,6 +31,11 @@ enum rsk_link_msg_type {
 	RSK_LINK_ACCEPT = 3, /* PMAccept; the same proof for the accepting end */
 	RSK_LINK_ACK = 4,    /* PMAck */
 	RSK_LINK_DENY = 5,   /* PMDeny, reason */
+	/*
+	 * Between hosts: another process goes on with the sender's end of stream @sid, which is on
+	 * TCP for good. On one host a word of shared memory tells (segment.h).
+	 */
+	RSK_LINK_LEFT = 6,
 };
 
 struct rsk_link_msg {

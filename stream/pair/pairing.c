@@ -352,16 +352,17 @@ static void step(struct rsk_stream *s, int fd)
 		if (!rsk_stream_sole_process(s))
 			rsk_stats_set_reason(s->rec, RSK_REASON_SHARED_HOLDER);
 		hear();
-		if (rsk_stream_phase(s) == RSK_PHASE_PAIRING && s->pairing.steps > PAIRING_STEPS &&
-		    s->connecting_side) {
+		if (rsk_stream_phase(s) != RSK_PHASE_PAIRING)
+			return;
+		/* That process has ended, and the connection has not: another one may have it. */
+		if (atomic_load(&s->link->state) == RSK_LINK_DEAD) {
+			rsk_pm_transaction_again(s, RSK_REASON_LINK_ERROR);
+		} else if (s->pairing.steps > PAIRING_STEPS && s->connecting_side) {
 			rsk_log(RSK_LOG_INFO, "fd %d: pid %d does not answer over the link", fd,
-				s->link ? s->link->peer_pid : 0);
+				s->link->peer_pid);
 			rsk_pm_transaction_undo(s);
 			rsk_stream_untrack(s, RSK_REASON_LINK_ERROR);
 		}
-		return;
-	default:
-		return;
 	}
 }
 

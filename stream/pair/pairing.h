@@ -14,6 +14,11 @@
 
 void rsk_pairing_take(void);
 bool rsk_pairing_try(void); /* false: another thread has it */
+/*
+ * *held: the caller had it already, and does not give it back. With @wait, for callers that hold no
+ * lock, this waits for it; without, false: another thread has it.
+ */
+bool rsk_pairing_take_anyhow(bool wait, bool *held);
 void rsk_pairing_give(void);
 
 /*
@@ -52,9 +57,8 @@ static inline bool rsk_stream_is_paired_now(const struct rsk_stream *s)
 uint32_t rsk_pairing_watch(struct rsk_stream *s, int fd, bool heard, struct pollfd *out,
 			   uint32_t room);
 /*
- * Withdraws the stream's offer from the registry. The caller may hold the pairing lock. If another
- * thread has it: with @wait, for callers that hold no lock, this waits for it; without, the offer
- * stays, and the next call tries again, at the latest that of close(), which waits.
+ * Withdraws the stream's offer from the registry. @wait: as above; without, the offer may stay, and
+ * the next call tries again, at the latest that of close(), which waits.
  */
 void rsk_pairing_forget(struct rsk_stream *s, bool wait);
 void rsk_pairing_sweep(void); /* a link has lost its last stream */

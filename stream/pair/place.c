@@ -54,16 +54,22 @@ void rsk_place_leave(void)
 	place.pid = 0;
 }
 
+bool rsk_pairing_take_anyhow(bool wait, bool *held)
+{
+	*held = rsk_lock_mine(&place.lock);
+	if (!*held && wait)
+		rsk_pairing_take();
+	return *held || wait || rsk_pairing_try();
+}
+
 void rsk_pairing_forget(struct rsk_stream *s, bool wait)
 {
-	bool held = rsk_lock_mine(&place.lock);
+	bool held;
 
 	if (!s->pairing.posted_nonce)
 		return;
 	if (place.pid == rsk_pid) {
-		if (!held && wait)
-			rsk_pairing_take();
-		else if (!held && !rsk_pairing_try())
+		if (!rsk_pairing_take_anyhow(wait, &held))
 			return;
 		rsk_registry_withdraw(&place.registry, &s->tuple, s->pairing.posted_nonce);
 		if (!held)

@@ -15,6 +15,7 @@
 #include "link.h"
 #include "local.h"
 #include "owner.h"
+#include "pairing.h"
 #include "pm_transaction.h"
 #include "progress.h"
 #include "rendezvous.h"
@@ -47,6 +48,19 @@ int rsk_pm_transaction_send(struct rsk_link *l, struct rsk_link_msg *m, const st
 	return put_message(l, m);
 }
 
+void rsk_pm_transaction_leave(const struct rsk_stream *s, bool wait)
+{
+	struct rsk_link_msg m = { .type = RSK_LINK_LEFT, .sid = s->sid };
+	bool held;
+
+	if (!rsk_pairing_take_anyhow(wait, &held))
+		return;
+	if (atomic_load(&s->link->state) == RSK_LINK_UP)
+		put_message(s->link, &m);
+	if (!held)
+		rsk_pairing_give();
+}
+
 int rsk_pm_transaction_attach(struct rsk_stream *s, struct rsk_link *l, uint32_t sid)
 {
 	struct rsk_seg_ctl *ctl = rsk_seg_own_ctl(&l->seg, sid);
@@ -59,6 +73,7 @@ int rsk_pm_transaction_attach(struct rsk_stream *s, struct rsk_link *l, uint32_t
 	memset((void *)ctl, 0, offsetof(struct rsk_seg_ctl, link));
 	memset((void *)&ctl->want_rx, 0, sizeof(*ctl) - offsetof(struct rsk_seg_ctl, want_rx));
 	s->attached = true;
+	atomic_store(&s->fork.peer_left, false);
 	s->link = l;
 	s->sid = sid;
 	rsk_tx_init(&s->tx, &l->seg.rail, rsk_seg_ring_off(&l->seg.peer, sid),

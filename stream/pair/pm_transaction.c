@@ -413,6 +413,18 @@ static void on_ack(struct rsk_link *l, const struct rsk_link_msg *m, const struc
 	rsk_stream_unpin(s);
 }
 
+void rsk_pm_transaction_again(struct rsk_stream *s, enum rsk_reason why)
+{
+	bool remote = s->link->remote;
+
+	rsk_pm_transaction_undo(s);
+	if (remote)
+		rsk_pm_transaction_set_mapping(s, 0);
+	rsk_stats_set_reason(s->rec, why);
+	s->pairing.answer.asked_daemon = 0;
+	atomic_store(&s->phase, RSK_PHASE_LOOKUP);
+}
+
 static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
 {
 	struct rsk_stream *s = transaction(l, m->sid, pm);
@@ -420,16 +432,23 @@ static void on_deny(struct rsk_link *l, const struct rsk_link_msg *m, const stru
 	if (!s)
 		return;
 	s->rec->peer_reason = (uint8_t)m->reason;
-	rsk_pm_transaction_undo(s);
-	if (l->remote)
-		rsk_pm_transaction_set_mapping(s, 0);
 	/*
 	 * The stream may be shared only for a moment (accept, fork, close), or the id be in use:
 	 * worth asking again, within limits.
 	 */
-	rsk_stats_set_reason(s->rec, RSK_REASON_PEER_DENIED);
-	s->pairing.answer.asked_daemon = 0;
-	atomic_store(&s->phase, RSK_PHASE_LOOKUP);
+	rsk_pm_transaction_again(s, RSK_REASON_PEER_DENIED);
+	rsk_stream_unpin(s);
+}
+
+/* Between hosts. Its next call that sends begins anew (anew.h). */
+static void on_left(struct rsk_link *l, const struct rsk_link_msg *m)
+{
+	struct rsk_stream *s = l->remote ? rsk_link_stream(l, m->sid) : NULL;
+
+	if (!s || !rsk_stream_pin(s))
+		return;
+	if (rsk_link_stream(l, m->sid) == s && rsk_stream_phase(s) == RSK_PHASE_PAIRED)
+		atomic_store(&s->fork.peer_left, true);
 	rsk_stream_unpin(s);
 }
 
@@ -442,6 +461,8 @@ void rsk_pm_transaction_message(struct rsk_link *l, const struct rsk_link_msg *m
 		on_accept(l, m, pm);
 	else if (m->type == RSK_LINK_ACK)
 		on_ack(l, m, pm);
+	else if (m->type == RSK_LINK_LEFT)
+		on_left(l, m);
 	else
 		on_deny(l, m, pm);
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rsock/reason.h>
 #include <rsock/tuple.h>
 
 struct rsk_link;
@@ -49,10 +50,20 @@ bool rsk_pm_transaction_uses(const struct rsk_stream *s, uint64_t handle);
 /* The pairing has failed: @s is no stream of its link any more. */
 void rsk_pm_transaction_undo(struct rsk_stream *s);
 
+/* The same, @why; but @s, which was PAIRING, is in LOOKUP again. */
+void rsk_pm_transaction_again(struct rsk_stream *s, enum rsk_reason why);
+
 /*
  * The request of @s is answered, or no longer waited for: another stream may send one. Any thread.
  */
 void rsk_pm_transaction_over(struct rsk_stream *s);
+
+/*
+ * Between hosts: tells the peer of @s, which is paired, that another process goes on with this end
+ * (handshake.h, LEFT). The caller may hold the pairing lock. Without @wait (pairing.h) the peer may
+ * not hear of it, and keeps the pairing.
+ */
+void rsk_pm_transaction_leave(const struct rsk_stream *s, bool wait);
 
 /* Handles a validated message about a stream, of a link that is UP. */
 struct rsk_link_msg;

@@ -281,6 +281,9 @@ static bool settled_all(bool first)
 		if (r->state != RSK_REMOTE_UP)
 			continue;
 		if (first) {
+			rsk_remote_from_engine(r);
+			if (r->state != RSK_REMOTE_UP)
+				continue;
 			r->told_end = false;
 			rsk_recovery_say_consumed(r->l);
 		}

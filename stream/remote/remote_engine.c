@@ -48,6 +48,12 @@ static void from_engine(struct rsk_watch *w, uint32_t events)
 	}
 }
 
+void rsk_remote_from_engine(struct rsk_remote *r)
+{
+	if (r->pair.fd >= 0)
+		from_engine(&r->pair, 0);
+}
+
 void rsk_remote_to_engine(struct rsk_remote *r, const struct rsk_remote_msg *m)
 {
 	struct rsk_link_msg msg = m->link;

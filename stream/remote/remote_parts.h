@@ -208,6 +208,8 @@ void rsk_remotes_forget(void); /* in the child of a fork: they are the parent's 
  */
 void rsk_remote_up(struct rsk_remote *r);
 void rsk_remote_to_engine(struct rsk_remote *r, const struct rsk_remote_msg *m);
+/* Sends what the engine has said so far. The link may be dead afterwards. */
+void rsk_remote_from_engine(struct rsk_remote *r);
 
 /* remote_rail_state.c */
 void rsk_remote_rail_idle(struct rsk_remote_rail *rail); /* to be tried again, after a while */

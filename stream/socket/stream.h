@@ -177,11 +177,12 @@ bool rsk_fdtab_validate(void);
 int rsk_stream_find_fd(struct rsk_stream *s); /* an fd of this process; -1: none */
 /* Gives the stream up: its calls go to the kernel. */
 void rsk_stream_untrack(struct rsk_stream *s, enum rsk_reason why);
-/* Another process has the peer's end by now (segment.h). */
+/* Another process has the peer's end by now (segment.h; between hosts: handshake.h, LEFT). */
 static inline bool rsk_stream_peer_left(const struct rsk_stream *s)
 {
-	return s->link && !s->link->remote &&
-	       atomic_load_explicit(&rsk_seg_peer_ctl(&s->link->seg, s->sid)->left,
+	if (!s->link || s->link->remote)
+		return s->link && atomic_load(&s->fork.peer_left);
+	return atomic_load_explicit(&rsk_seg_peer_ctl(&s->link->seg, s->sid)->left,
 				    memory_order_acquire);
 }
 

@@ -159,6 +159,11 @@ struct rsk_stream {
 		 * when the stream has begun anew. Relaxed: a hint.
 		 */
 		_Atomic(bool) anew_due;
+		/*
+		 * Between hosts: the peer has said LEFT of this pairing. Written with the pairing
+		 * lock, read without: a hint.
+		 */
+		_Atomic(bool) peer_left;
 		uint32_t stamp; /* the last fork that has counted it; pairing lock */
 		/* When to check next whether the socket is this process's alone; relaxed. */
 		_Atomic(uint64_t) alone_work;

@@ -5,6 +5,8 @@
  */
 #include "std.h"
 
+/* The services' own programs count so far. */
+#define ROUNDS 300
 #include "rounds.h"
 
 static char buf[256];

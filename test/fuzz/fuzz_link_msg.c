@@ -35,8 +35,12 @@ static void promises(const struct rsk_link_msg *m, const struct rsk_pm_msg *pm)
 			m->geometry.bytes);
 		return;
 	}
-	require(m->type <= RSK_LINK_DENY && m->sid < RSK_SEG_STREAMS && m->fd >= 0);
+	require(m->type <= RSK_LINK_LEFT && m->sid < RSK_SEG_STREAMS && m->fd >= 0);
 	require(m->reason <= RSK_REASON_MOST);
+	if (m->type == RSK_LINK_LEFT) {
+		require(!m->pm_bytes);
+		return;
+	}
 	require(rsk_pm_msg_validate(pm) == 0);
 	require(rsk_pm_msg_encode(pm, wire, sizeof(wire)) > 0);
 }
@@ -57,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(memcmp(&m, &before, sizeof(m)) == 0);
 	/* The same with the fields corrected that a mutation rarely hits. */
 	m.magic = RSK_LINK_MAGIC;
-	m.type = RSK_LINK_HELLO + m.type % RSK_LINK_DENY;
+	m.type = RSK_LINK_HELLO + m.type % RSK_LINK_LEFT;
 	m.pm_bytes %= RSK_PM_WIRE_MAPPED_BYTES + 1;
 	if (rsk_link_msg_validate(&m, sizeof(m), &pm) == 0)
 		promises(&m, &pm);
