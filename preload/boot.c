@@ -13,7 +13,7 @@
 #include "signal_trampoline.h"
 #include "real.h"
 
-bool rsk_booted;
+_Atomic(bool) rsk_booted;
 bool rsk_boot_follows;
 
 /*
@@ -67,11 +67,20 @@ static int rsk_boot_wanted(void)
 /* The process has begun under a seccomp filter. */
 static bool rsk_boot_filtered;
 
+static int rsk_boot_engine(void)
+{
+	rsk_boot_filtered = rsk_filter_is_there();
+	if (rsk_boot_filtered)
+		rsk_engine_prepare(&rsk_boot_host);
+	else
+		rsk_engine_init(&rsk_boot_host);
+	rsk_boot_follows = true;
+	return 0;
+}
+
 /* Where there may be a connection already, the trial is made at once. */
 static int rsk_boot_waits(void)
 {
-	rsk_boot_follows = true;
-	rsk_boot_filtered = rsk_filter_is_there();
 	return rsk_boot_filtered && !rsk_fd_any_at_start() ? -EAGAIN : 0;
 }
 
@@ -81,12 +90,10 @@ static int rsk_boot_tried(void)
 
 	if (got == RSK_TRIAL_STRICT)
 		rsk_engine_within_host();
-	return got == RSK_TRIAL_PASSED || got == RSK_TRIAL_STRICT ? 0 : -EPERM;
-}
-
-static int rsk_boot_engine(void)
-{
-	rsk_engine_init(&rsk_boot_host);
+	if (got != RSK_TRIAL_PASSED && got != RSK_TRIAL_STRICT)
+		return -EPERM;
+	if (rsk_boot_filtered)
+		rsk_engine_begin();
 	return 0;
 }
 
@@ -112,9 +119,8 @@ static int rsk_boot_inherited(void)
 }
 
 static int (*const rsk_ladder[])(void) = {
-	rsk_boot_symbols, rsk_boot_trusted,    rsk_boot_wanted,
-	rsk_fork_boot,	  rsk_boot_quick_exit, rsk_boot_waits,
-	rsk_boot_tried,	  rsk_boot_engine,     rsk_boot_inherited,
+	rsk_boot_symbols,    rsk_boot_trusted, rsk_boot_wanted, rsk_boot_engine,    rsk_fork_boot,
+	rsk_boot_quick_exit, rsk_boot_waits,   rsk_boot_tried,	rsk_boot_inherited,
 };
 
 /* From RSK_BOOT_WAITS on, libc's functions are known. */
@@ -134,7 +140,7 @@ static void rsk_boot_climb(void)
 
 	while (rc == 0 && rsk_boot_step < sizeof(rsk_ladder) / sizeof(rsk_ladder[0]))
 		rc = rsk_ladder[rsk_boot_step++]();
-	__atomic_store_n(&rsk_booted, rc == 0, __ATOMIC_RELEASE);
+	atomic_store(&rsk_booted, rc == 0);
 	atomic_store(&rsk_boot_state, rc == -EAGAIN ? RSK_BOOT_WAITS : RSK_BOOT_DONE);
 	errno = saved;
 }
@@ -155,7 +161,7 @@ bool rsk_boot_late(void)
 
 	if (atomic_compare_exchange_strong(&rsk_boot_state, &state, RSK_BOOT_CLIMBING_ON))
 		rsk_boot_climb();
-	return __atomic_load_n(&rsk_booted, __ATOMIC_ACQUIRE);
+	return rsk_booted;
 }
 
 __attribute__((constructor)) static void rsk_boot_constructor(void)

@@ -19,9 +19,9 @@ bool rsk_boot(void);
 /*
  * The engine is running. False in a set-uid program, when switched off (RSOCK_DISABLE), before boot
  * has reached that step, and under a seccomp filter that kills for its calls: then every hook only
- * makes the real call.
+ * makes the real call. Stored when all that the engine needs is there, by any thread; seq_cst.
  */
-extern bool rsk_booted;
+extern _Atomic(bool) rsk_booted;
 
 /*
  * The engine is running, or may run later: signal handlers are the trampoline's from now on. Never

@@ -47,9 +47,15 @@ struct rsk_stream;
 /*
  * rsk_engine_init - called once, by the constructor or by the first hook, whichever comes first.
  * @host: libc's real blocking calls (host.h), borrowed forever. Reads the RSOCK_* environment.
- * Creates only private memory, and makes no system call.
+ * Creates only private memory.
+ *
+ * The same in two parts: rsk_engine_prepare() makes no system call but mmap(); rsk_engine_begin()
+ * is called once, later, while other threads may make calls that concern no stream yet: it writes
+ * nothing that they read.
  */
 void rsk_engine_init(const struct rsk_host *host);
+void rsk_engine_prepare(const struct rsk_host *host);
+void rsk_engine_begin(void);
 
 /*
  * Called once, after rsk_engine_init(): TCP connections that the program has found when it started
@@ -58,12 +64,12 @@ void rsk_engine_init(const struct rsk_host *host);
  */
 void rsk_fd_at_start(void);
 /*
- * Whether there may be such connections: any sockets. Before rsk_engine_init(); makes no system
+ * Whether there may be such connections: any sockets. Before rsk_engine_begin(); makes no system
  * call but by libc's fstat(), as the loader does.
  */
 bool rsk_fd_any_at_start(void);
 
-/* The process makes no links to other hosts; called before rsk_engine_init(). */
+/* The process makes no links to other hosts; called before rsk_engine_begin(). */
 void rsk_engine_within_host(void);
 
 /*

@@ -24,13 +24,18 @@ void rsk_fdtab_init(void)
 		return;
 	rsk_fdtab.word = (_Atomic(uintptr_t) *)(void *)((uint8_t *)p + PAGE_BYTES);
 	rsk_fdtab.size = RSK_FD_TABLE_MOST;
-	/*
-	 * A child finds zeros. A child of a hooked fork fills its table again (fork.c). A child of
-	 * a fork that no hook saw tracks nothing and has no process id, so it leaves its parent's
-	 * memory alone.
-	 */
-	if (rsk_sys_madvise(p, TABLE_BYTES, MADV_WIPEONFORK) == 0)
-		rsk_process_wiped(p);
+}
+
+/*
+ * A child finds zeros. A child of a hooked fork fills its table again (fork.c). A child of a fork
+ * that no hook saw tracks nothing and has no process id, so it leaves its parent's memory alone.
+ */
+void rsk_fdtab_begin(void)
+{
+	uint8_t *p = (uint8_t *)rsk_fdtab.word - PAGE_BYTES;
+
+	if (rsk_fdtab.word && rsk_sys_madvise(p, TABLE_BYTES, MADV_WIPEONFORK) == 0)
+		rsk_process_wiped((int *)(void *)p);
 }
 
 static void raise_high(int fd)

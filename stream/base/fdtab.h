@@ -142,7 +142,9 @@ static inline bool rsk_fd_names(int fd, const void *s)
 	return !(w & RSK_FD_EPOLL) && rsk_fd_object(w) == s;
 }
 
-void rsk_fdtab_init(void); /* without memory nothing is tracked */
+/* Makes the table; without memory nothing is tracked. */
+void rsk_fdtab_init(void);
+void rsk_fdtab_begin(void); /* before its first entry */
 /* Set an entry; rsk_fd_put_if() only if it is @is. Numbers beyond the table are ignored. */
 void rsk_fd_put(int fd, uintptr_t word);
 bool rsk_fd_put_if(int fd, uintptr_t is, uintptr_t word); /* false: the word is not @is any more */

@@ -21,18 +21,30 @@
 
 #define TASK_LINKS_ALONE 3u /* link count of /proc/self/task: two, plus one for each thread */
 
-void rsk_engine_init(const struct rsk_host *host)
+void rsk_engine_prepare(const struct rsk_host *host)
 {
 	int saved = errno;
 
 	rsk_host = host;
-	rsk_process_init();
 	rsk_upcalls_init();
 	rsk_log_init();
 	rsk_knobs_read();
 	if (!rsk_knobs.disabled)
 		rsk_fdtab_init();
 	errno = saved;
+}
+
+void rsk_engine_begin(void)
+{
+	rsk_process_init();
+	rsk_fdtab_begin();
+}
+
+void rsk_engine_init(const struct rsk_host *host)
+{
+	rsk_process_init();
+	rsk_engine_prepare(host);
+	rsk_fdtab_begin();
 }
 
 void rsk_engine_within_host(void)

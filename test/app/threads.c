@@ -134,3 +134,54 @@ CASE(dup_churn, DIRECT, "one thread dups and closes all the time while the strea
 	app_sync();
 	app_close(the_fd);
 }
+
+#define FIRST 8
+#define FIRST_TURNS 200
+
+static void first_socket(void *arg)
+{
+	struct app_addr to;
+	uint32_t word = 0, right = 0;
+	int fd;
+
+	(void)arg;
+	app_addr_make(&to, 0, false, app_port());
+	atomic_fetch_add(&counted, 1);
+	while (atomic_load(&counted) < FIRST)
+		continue;
+	fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
+	MUST(connect(fd, &to.sa, to.len));
+	for (uint32_t i = 0; i < FIRST_TURNS; i++) {
+		app_write_all(fd, &i, sizeof(i));
+		right += app_read_full(fd, &word, sizeof(word)) == sizeof(word) && word == i;
+	}
+	MUST(close(fd));
+	atomic_fetch_add(&summed, right);
+}
+
+static void echo_words(void *arg)
+{
+	int fd = *(int *)arg;
+	uint32_t word;
+
+	while (app_read_full(fd, &word, sizeof(word)) == sizeof(word))
+		app_write_all(fd, &word, sizeof(word));
+	MUST(close(fd));
+}
+
+/* Of which under a filter one begins the library (preload/boot.h); the others do not wait. */
+CASE(first_sockets, 0, "threads make the process's first sockets at the same time")
+{
+	struct app_thread thread[FIRST];
+	int fds[FIRST], listener = SRV ? app_listen(0) : -1;
+
+	for (int i = 0; i < FIRST; i++) {
+		if (SRV)
+			fds[i] = app_accept(listener);
+		app_thread_start(&thread[i], SRV ? echo_words : first_socket, &fds[i]);
+	}
+	for (int i = 0; i < FIRST; i++)
+		app_thread_join(&thread[i]);
+	LOG("right %llu", (unsigned long long)summed);
+	app_sync();
+}
