@@ -69,9 +69,9 @@ suites_memory()
 	ctests "rsockd's memory, by memcheck" 20 net-memory $(($(nproc) * 2))
 }
 
-suites_next()
+suites_next() # trixie, sid
 {
-	suite "the next Debian" limited 30 make -s debian-next
+	suite "Debian $1" limited 30 make -s debian-next RELEASE="$1"
 }
 
 suites_arm64()
@@ -126,19 +126,22 @@ rdma_shard_of_commit()
 # Each takes ten to fifteen minutes.
 suites_in_turn()
 {
-	case $(turn_of_commit 4) in
-	0)
+	case $(turn_of_commit 8) in
+	0 | 4)
 		suites_rdma "$(rdma_shard_of_commit)"
 		suites_clusters
 		;;
-	1)
+	1 | 5)
 		suites_rdma "$(rdma_shard_of_commit)"
 		suites_memory
 		;;
 	2)
-		suites_next
+		suites_next trixie
 		;;
-	3)
+	6)
+		suites_next sid
+		;;
+	3 | 7)
 		suites_arm64
 		;;
 	esac

@@ -3,7 +3,7 @@
 #
 # test.sh --all, make test-all: everything. test.sh --ci: what .ci/run runs after make test: the
 # tests that --all has in addition, except the soak and the real programs' configurations; in turn,
-# one of the parts of test/rdma that are gated with clusters or rsockd's memory, the next Debian, or
+# one of the parts of test/rdma that are gated with clusters or rsockd's memory, a later Debian, or
 # arm64.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,7 +22,8 @@ case ${1:-} in
 	suites_containers
 	suites_clusters
 	suites_memory
-	suites_next
+	suites_next trixie
+	suites_next sid
 	suites_arm64
 	for shard in $(rdma_shards); do
 		suites_rdma "$shard"

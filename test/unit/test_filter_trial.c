@@ -15,7 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine.h"
 #include "filter_trial.h"
+#include "progress.h"
 #include "syscall_filter.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -183,6 +185,15 @@ Test(filter_trial, handler_of_the_program)
 	cr_assert_eq(*handled, 0);
 	syscall(SYS_eventfd2, 0, 0);
 	cr_assert_eq(*handled, 1);
+}
+
+/* Under a filter that kills for what it does not list. */
+Test(filter_trial, no_links_to_other_hosts)
+{
+	cr_assert(!rsk_progress_failed());
+	rsk_engine_within_host();
+	cr_assert(rsk_progress_failed());
+	cr_assert_eq(rsk_progress_start(), -ENODEV);
 }
 
 /* Nothing of a child is left, and nobody hears of it. */
