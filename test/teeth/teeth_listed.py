@@ -103,8 +103,9 @@ class Listed(Teeth):
                             'file in scripts/suites.sh scripts/check.sh; do\n'
                             "\t. <(sed '/^\\. scripts/d; /^cd /d' $file)\ndone\n"
                             'suites_prepare; suites_short; suites_long 20; suites_long 60; '
-                            'suites_containers; suites_clusters; suites_memory; suites_next; '
-                            'suites_arm64; suites_longest; for part in '
+                            'suites_containers; suites_clusters; suites_memory; '
+                            'suites_next trixie; suites_next sid; suites_arm64; '
+                            'suites_longest; for part in '
                             '$(rdma_shards); do suites_rdma "$part"; done\n')
         self.passes("bash", script, cwd=ROOT)
         names = set(self.said.splitlines())
