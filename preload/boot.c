@@ -112,9 +112,14 @@ static int rsk_boot_quick_exit(void)
 	return at_quick_exit(rsk_boot_end) ? -ENOMEM : 0;
 }
 
+/* rsk_boot_late() goes on from here; 0: start-up did not wait. */
+static size_t rsk_boot_waited;
+
+/* Once start-up has waited, the program may use what is there now; at the start nothing was. */
 static int rsk_boot_inherited(void)
 {
-	rsk_fd_at_start();
+	if (!rsk_boot_waited)
+		rsk_fd_at_start();
 	return 0;
 }
 
@@ -140,6 +145,8 @@ static void rsk_boot_climb(void)
 
 	while (rc == 0 && rsk_boot_step < sizeof(rsk_ladder) / sizeof(rsk_ladder[0]))
 		rc = rsk_ladder[rsk_boot_step++]();
+	if (rc == -EAGAIN)
+		rsk_boot_waited = rsk_boot_step;
 	atomic_store(&rsk_booted, rc == 0);
 	atomic_store(&rsk_boot_state, rc == -EAGAIN ? RSK_BOOT_WAITS : RSK_BOOT_DONE);
 	errno = saved;
@@ -153,6 +160,20 @@ bool rsk_boot(void)
 		return state >= RSK_BOOT_WAITS;
 	rsk_boot_climb();
 	return true;
+}
+
+bool rsk_boot_waiting(void)
+{
+	return atomic_load(&rsk_boot_state) == RSK_BOOT_WAITS;
+}
+
+void rsk_boot_forked(void)
+{
+	int state = RSK_BOOT_CLIMBING_ON;
+
+	if (!atomic_compare_exchange_strong(&rsk_boot_state, &state, RSK_BOOT_WAITS))
+		return;
+	rsk_boot_step = rsk_boot_waited;
 }
 
 bool rsk_boot_late(void)

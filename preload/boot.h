@@ -36,5 +36,8 @@ extern bool rsk_boot_follows;
  * another thread is in here. Keeps errno.
  */
 bool rsk_boot_late(void);
+bool rsk_boot_waiting(void);
+/* In the child of a fork: a thread of the parent may have been in rsk_boot_late(). */
+void rsk_boot_forked(void);
 
 #endif

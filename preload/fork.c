@@ -49,6 +49,7 @@ static void rsk_atfork_parent(void)
 
 static void rsk_atfork_child(void)
 {
+	rsk_boot_forked();
 	if (rsk_fork_concerns())
 		rsk_fork_child(true);
 }

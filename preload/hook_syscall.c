@@ -332,8 +332,8 @@ long rsk_hook_syscall(long nr, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
-	if (rsk_unlikely(nr >= 0 && nr < RSK_CALL_ROWS && rsk_call_rows[nr].call) && rsk_booted &&
-	    rsk_call_concerns(&rsk_call_rows[nr], a))
+	if (rsk_unlikely(nr >= 0 && nr < RSK_CALL_ROWS && rsk_call_rows[nr].call) &&
+	    (rsk_booted || rsk_boot_waiting()) && rsk_call_concerns(&rsk_call_rows[nr], a))
 		return rsk_call_by_row(nr, a);
 	return rsk_real.syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

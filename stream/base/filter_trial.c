@@ -85,13 +85,15 @@ struct trial {
 /*
  * With arguments that the kernel refuses, but for the one that a row names. The trial itself makes
  * clone() and exit_group(); no filter is known that refuses rt_sigreturn(), and a child has nothing
- * to return from.
+ * to return from. restart_syscall() would go on with a poll() of the parent's that was stopped: the
+ * child has its restart block, too.
  */
 static void try_call(const struct rsk_filter_call *call)
 {
 	long a[6] = { NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING };
 
-	if (call->nr == SYS_clone || call->nr == SYS_exit_group || call->nr == SYS_rt_sigreturn)
+	if (call->nr == SYS_clone || call->nr == SYS_exit_group || call->nr == SYS_rt_sigreturn ||
+	    call->nr == SYS_restart_syscall)
 		return;
 	if (call->nr == SYS_kill)
 		a[0] = 0; /* its own group; otherwise each process that there is */

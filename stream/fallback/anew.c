@@ -5,18 +5,21 @@
  * In the peer of a parent and its child, threads may use what belongs to the pairing without a
  * lock. A call counts itself, then reads the phase; here the phase is stored, then the count read,
  * both seq_cst. So either the count shows that call, or it finds the stream untracked, and goes to
- * the kernel.
+ * the kernel. The progress thread does the same with the stream's place in its link.
  */
 #include "anew.h"
 
 #include <string.h>
 
 #include "arena.h"
+#include "cpu.h"
 #include "engine.h"
 #include "links.h"
 #include "local.h"
 #include "over.h"
 #include "pairing.h"
+
+#define PIN_LOOKS 10000 /* some 100 us */
 
 void rsk_stream_detach(struct rsk_stream *s)
 {
@@ -24,6 +27,9 @@ void rsk_stream_detach(struct rsk_stream *s)
 	rsk_tx_fini(&s->tx);
 	s->link = NULL;
 	s->asks = false;
+	atomic_store(&s->apply_due, false);
+	atomic_store(&s->credit_due, false);
+	atomic_store(&s->repair.due, false);
 	memset(s->noted, 0, sizeof(s->noted));
 	s->full.since_ns = 0;
 }
@@ -49,6 +55,22 @@ static bool alone(const struct rsk_stream *s)
 	return rsk_stream_holders(s) == atomic_load(&s->fds) + 1;
 }
 
+/*
+ * Takes the stream out of its place in the link, where the progress thread finds it: that pins it,
+ * for a moment, then looks at the place again. False: it is there again, and somebody uses it.
+ */
+static bool leave_place(struct rsk_stream *s)
+{
+	rsk_link_set_stream(s->link, s->sid, NULL);
+	for (int i = 0; i < PIN_LOOKS; i++) {
+		if (alone(s))
+			return true;
+		rsk_pause();
+	}
+	rsk_link_set_stream(s->link, s->sid, s);
+	return false;
+}
+
 /* Only the kernel carries the stream, and nothing of the pairing is owed to either end. */
 static bool settled(struct rsk_stream *s)
 {
@@ -70,7 +92,7 @@ void rsk_stream_anew(struct rsk_stream *s, int fd)
 		return;
 	rsk_fd_fall_back(fd, RSK_REASON_SHARED_HOLDER);
 	rsk_pairing_take();
-	if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && alone(s)) {
+	if (rsk_stream_phase(s) == RSK_PHASE_UNTRACKED && leave_place(s)) {
 		rsk_stream_unpair(s);
 		rsk_stream_detach(s);
 		if (s->pairing.mapping)

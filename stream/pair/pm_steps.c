@@ -23,13 +23,14 @@
 #include "tuple.h"
 
 /*
- * Returns 0; -EAGAIN: the other end has so many requests to read that there is no room for another.
+ * Returns 0; -EAGAIN, of PAIR and LEFT: the other end has so many messages to read that there is no
+ * room for another.
  */
 static int put_message(struct rsk_link *l, struct rsk_link_msg *m)
 {
 	int rc = rsk_link_msg_send(l->control, m, NULL, 0);
 
-	if (rc == -EAGAIN && m->type == RSK_LINK_PAIR)
+	if (rc == -EAGAIN && (m->type == RSK_LINK_PAIR || m->type == RSK_LINK_LEFT))
 		return rc;
 	if (rc < 0)
 		rsk_link_kill(l);

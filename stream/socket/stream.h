@@ -124,12 +124,15 @@ int rsk_stream_learn(struct rsk_stream *s, int fd); /* 0, -EOPNOTSUPP: no TCP so
 void rsk_stream_free(struct rsk_stream *s);
 
 /* Takes a reference. False: the stream is dead. */
+/*
+ * A load (acquire) behind it is not executed before it: seq_cst (anew.c).
+ */
 static inline bool rsk_stream_pin(struct rsk_stream *s)
 {
 	uint64_t n = atomic_load_explicit(&s->refs, memory_order_relaxed);
 
 	while ((uint32_t)n)
-		if (atomic_compare_exchange_weak_explicit(&s->refs, &n, n + 1, memory_order_acquire,
+		if (atomic_compare_exchange_weak_explicit(&s->refs, &n, n + 1, memory_order_seq_cst,
 							  memory_order_relaxed))
 			return true;
 	return false;

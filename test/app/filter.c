@@ -7,6 +7,8 @@
 
 #include <sys/select.h>
 
+#include "rawclose.h"
+
 #define BULK 600000u
 
 #define EXACT filter_exact, sizeof(filter_exact) / sizeof(filter_exact[0])
@@ -393,6 +395,52 @@ CASE(tight_before, 0, "only the calls of kernel TCP: a process that has no strea
 	R(filter_prctl(TIGHT));
 	fd = app_open(COLD);
 	plain_life(fd);
+}
+
+CASE(tight_by_syscall, 0, "the same, set by syscall()")
+{
+	int fd;
+
+	R(filter_syscall(TIGHT, 0));
+	fd = app_open(COLD);
+	plain_life(fd);
+}
+
+/* Words of four bytes, the last one a line. */
+static void words(int fd, FILE *file)
+{
+	char word[8] = "";
+
+	for (int i = 0; i < 400; i++) {
+		if (SRV)
+			app_hear(fd, 4);
+		SAY(fd, i < 399 ? "word" : "end\n");
+		if (CLI && i < 399)
+			app_hear(fd, 4);
+	}
+	if (CLI)
+		LOG("line %s", fgets(word, sizeof(word), file) ? word : "none");
+}
+
+CASE(had_before, 0, "a process that begins under a filter has a connection before its first socket")
+{
+	int fd, other;
+	FILE *file = NULL;
+
+	if (SRV) {
+		fd = app_accept(app_listen(0));
+	} else {
+		struct app_addr to;
+
+		app_addr_make(&to, 0, false, app_port());
+		fd = (int)MUST(raw_call(SYS_socket, AF_INET, SOCK_STREAM, 0));
+		MUST(raw_call(SYS_connect, fd, (long)&to.sa, (long)to.len));
+		file = fdopen(fd, "r");
+		other = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
+		app_close(other);
+	}
+	words(fd, file);
+	app_sync();
 }
 
 CASE(tight_paired, DIRECT, "only the calls of kernel TCP: a stream that was on the ring")

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -85,6 +86,7 @@ static int expected(const struct rsk_filter_call *call)
 	case SYS_wait4:
 		return DIED;
 	case SYS_rt_sigreturn:
+	case SYS_restart_syscall:
 		return RSK_TRIAL_PASSED | BORROWS;
 	default:
 		return RSK_TRIAL_KILLED;
@@ -194,6 +196,34 @@ Test(filter_trial, no_links_to_other_hosts)
 	rsk_engine_within_host();
 	cr_assert(rsk_progress_failed());
 	cr_assert_eq(rsk_progress_start(), -ENODEV);
+}
+
+/* A child has the restart block of a poll() that was stopped: restart_syscall() would go on. */
+Test(filter_trial, after_a_stopped_poll, .timeout = 20)
+{
+	int way[2], status;
+	char byte = 'x';
+	pid_t pid;
+
+	cr_assert_eq(pipe(way), 0);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (pid == 0) {
+		struct pollfd p = { .fd = way[0], .events = POLLIN };
+
+		if (poll(&p, 1, -1) != 1 || read(way[0], &byte, 1) != 1)
+			_exit(BROKEN);
+		_exit(rsk_filter_try());
+	}
+	for (int i = 0; i < 20; i++) { /* in its poll() by then */
+		usleep(10000);
+		kill(pid, SIGSTOP);
+		cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+		kill(pid, SIGCONT);
+	}
+	cr_assert_eq(write(way[1], &byte, 1), 1);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == RSK_TRIAL_PASSED);
 }
 
 /* Nothing of a child is left, and nobody hears of it. */
