@@ -46,23 +46,27 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 	size_t total = 0;
 	int rc = 0;
 
+	*command = false;
 	rx->stamp.peeked_ns = rx->stamp.taken_ns; /* of the partial slot */
 	if (rx->partial.len) {
 		size_t n = rx->partial.len - rx->partial.off;
 
 		total = n < dst->left ? n : dst->left;
-		if (!rsk_touch_scatters(dst, total)) {
-			*command = false;
+		if (!rsk_touch_scatters(dst, total))
 			return -EFAULT;
-		}
 		rsk_iovcur_scatter(dst, rx->partial.bytes + rx->partial.off, total);
 	}
 	while (dst->left && rx->state >= RSK_RX_DRAIN_TCP && !rx->fin && within(rx, &ring) &&
-	       rsk_rx_peek(rx, &ring, &v) && v.head.kind != RSK_SLOT_CONTROL) {
+	       rsk_rx_peek(rx, &ring, &v)) {
 		size_t n = v.head.len < dst->left ? v.head.len : dst->left;
 
 		if (!scratch)
 			scratch = rsk_arena_alloc_raw(RSK_SLOT_MAX_PAYLOAD);
+		/* A damaged head may look like one: bytes of TCP do not follow the ring's then. */
+		if (v.head.kind == RSK_SLOT_CONTROL) {
+			*command = scratch && rsk_ring_copy(&ring, &rx->key, &v, scratch);
+			break;
+		}
 		rc = peek_slot(rx, &ring, &v, scratch);
 		if (rc > 0 && !rsk_touch_scatters(dst, n))
 			rc = -EFAULT;
@@ -75,7 +79,6 @@ ssize_t rsk_rx_peek_ring(struct rsk_rx *rx, struct rsk_iovcur *dst, bool *comman
 	}
 	rx->ring.retries = ring.retries;
 	rsk_arena_free(scratch);
-	*command = v.head.kind == RSK_SLOT_CONTROL;
 	return total ? (ssize_t)total : rc < 0 ? rc : 0;
 }
 

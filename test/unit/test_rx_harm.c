@@ -111,6 +111,19 @@ Test(rx_harm, a_hash_that_stays_wrong)
 		}
 }
 
+/* Bits flip in the head of a slot: bytes of TCP are not what comes next, also for a peek. */
+Test(rx_harm, a_damaged_slot_that_looks_like_a_command)
+{
+	for (int spoil = 1; spoil >= 0; spoil--) {
+		on_ring(&at_once, 0);
+		cr_assert_eq(send_some(5), 5);
+		forge(w.tx.ring.next, RSK_SLOT_CONTROL, sizeof(struct rsk_slot_command),
+		      (uint64_t)spoil);
+		w.wire.in += 7;
+		cr_assert_eq(look_some(4096, true), spoil ? 5 : 5 + 7);
+	}
+}
+
 /* Where puts take time the slot is requested again, also by a reader that only peeks. */
 Test(rx_harm, a_hash_that_stays_wrong_is_asked_for_again)
 {
