@@ -18,7 +18,6 @@
 int rsk_hook_socket(int domain, int type, int protocol)
 {
 	int fd = rsk_real.socket(domain, type, protocol);
-
 	bool tcp = (domain == AF_INET || domain == AF_INET6) &&
 		   (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
 		   (protocol == 0 || protocol == IPPROTO_TCP);

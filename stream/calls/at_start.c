@@ -43,33 +43,29 @@ static bool is_socket(int fd, struct stat *st)
 	return rsk_sys_fstat(fd, st) == 0 && S_ISSOCK(st->st_mode);
 }
 
-/* Most programs find none, and pay for the first look only: a few calls of fstat(2). */
-static bool any_socket(void)
+/*
+ * Most programs find none, and pay for the first look only: a few calls of libc's fstat(), which
+ * the loader makes as well. @tcp: one of TCP.
+ */
+static bool any_socket(bool tcp)
 {
+	int saved = errno;
+	bool found = false;
 	struct stat st;
 
-	for (int fd = 0, gap = 0; gap < GAP; fd++) {
-		int rc = rsk_sys_fstat(fd, &st);
+	for (int fd = 0, gap = 0; !found && gap < GAP; fd++) {
+		int rc = fstat(fd, &st);
 
-		if (rc == 0 && S_ISSOCK(st.st_mode) && rsk_kernel_is_tcp(fd))
-			return true;
+		found = rc == 0 && S_ISSOCK(st.st_mode) && (!tcp || rsk_kernel_is_tcp(fd));
 		gap = rc == 0 ? 0 : gap + 1;
 	}
-	return false;
+	errno = saved;
+	return found;
 }
 
 bool rsk_fd_any_at_start(void)
 {
-	struct stat st;
-
-	for (int fd = 0, gap = 0; gap < GAP; fd++) {
-		int rc = fstat(fd, &st);
-
-		if (rc == 0 && S_ISSOCK(st.st_mode))
-			return true;
-		gap = rc == 0 ? 0 : gap + 1;
-	}
-	return false;
+	return any_socket(false);
 }
 
 /*
@@ -155,7 +151,7 @@ void rsk_fd_at_start(void)
 	struct found f = { 0 };
 	unsigned int std = 0;
 
-	if (!rsk_fdtab.word || !rsk_pid || !any_socket())
+	if (!rsk_fdtab.word || !rsk_pid || !any_socket(true))
 		return;
 	list(&f);
 	if (f.hidden)
