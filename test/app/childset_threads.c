@@ -130,10 +130,27 @@ static void nothing(int sig)
 	(void)sig;
 }
 
+/* A stream in @ep, which a child has, too, goes by the ring, and nobody spins. The child ends. */
+static void on_ring_in(int ep, pid_t pid)
+{
+	int fd = app_open(WARM);
+
+	if (CLI)
+		ADD(ep, fd, EPOLLIN, 1);
+	turns(ep, fd, TURNS);
+	app_expect_rings(1);
+	if (CLI) {
+		quiet(ep);
+		end_child(pid);
+	}
+	app_sync();
+	app_close(fd);
+}
+
 CASE(closed_under_sleeper, DIRECT,
      "a set is closed while a thread sleeps on it; another set comes in its place")
 {
-	int old = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), ep = -1, fd;
+	int old = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), ep = -1;
 	struct sigaction act = { .sa_handler = nothing };
 	struct waiter w = { 0 };
 	pid_t pid = -1;
@@ -148,17 +165,7 @@ CASE(closed_under_sleeper, DIRECT,
 		LOG("woken: %d", w.n);
 		pid = idle_child();
 	}
-	fd = app_open(WARM);
-	if (CLI)
-		ADD(ep, fd, EPOLLIN, 1);
-	turns(ep, fd, TURNS);
-	app_expect_rings(1);
-	if (CLI) {
-		quiet(ep);
-		end_child(pid);
-	}
-	app_sync();
-	app_close(fd);
+	on_ring_in(ep, pid);
 }
 
 CASE(comes_home, DIRECT, "the child ends while a thread sleeps on the set since before the fork")
@@ -196,7 +203,7 @@ CASE(comes_home, DIRECT, "the child ends while a thread sleeps on the set since 
 
 CASE(jumped_out, DIRECT, "a handler has left a sleep on the set by siglongjmp() before the fork")
 {
-	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC)), fd;
+	int ep = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
 	struct itimerval soon = { .it_value.tv_usec = 50000 };
 	struct epoll_event ev;
 	pid_t pid = -1;
@@ -210,17 +217,7 @@ CASE(jumped_out, DIRECT, "a handler has left a sleep on the set by siglongjmp() 
 		}
 		pid = idle_child();
 	}
-	fd = app_open(WARM);
-	if (CLI)
-		ADD(ep, fd, EPOLLIN, 1);
-	turns(ep, fd, TURNS);
-	app_expect_rings(1);
-	if (CLI) {
-		quiet(ep);
-		end_child(pid);
-	}
-	app_sync();
-	app_close(fd);
+	on_ring_in(ep, pid);
 }
 
 #define STREAMS 4
